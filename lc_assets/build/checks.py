@@ -8,7 +8,6 @@ A stage that keeps and drops documents writes ``{shard}.documents.parquet`` and
 import itertools
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,6 +25,7 @@ from lc_assets.build.tables import DROPPED, count_lines, read_schema, read_table
 from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.publishing import finished
+from lc_assets.records import record
 
 DOCUMENTS_SUFFIX = ".documents.parquet"
 DROPPED_SUFFIX = ".dropped.parquet"
@@ -35,7 +35,7 @@ REST_SUFFIX = ".rest.parquet"
 SPANS_SUFFIX = ".spans.parquet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DocumentsTask:
     """One shard of filtered documents, ``documents``, of which a stage writes into ``folder``."""
 
@@ -51,7 +51,7 @@ class DocumentsTask:
         return str(self.documents)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FileTask(DocumentsTask):
     """One file of documents, number ``file``, of which a step writes a table into the scratch
     folder of ``folder``.

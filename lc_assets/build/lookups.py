@@ -7,7 +7,6 @@ as one group, 79,000 lines take 30. On the disk small groups cost nothing: the t
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.key_index import KeyIndex
 from lc_assets.publishing import publish
+from lc_assets.records import frozen
 from lc_assets.text.links.addresses import Kind, keys_of, normal, values_of
 
 GROUP_LINES = 1024
@@ -116,7 +116,7 @@ def read_some(
     return [found[line] for line in wanted]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyedTable:
     """A table and its index.
 
@@ -162,7 +162,7 @@ class KeyedTable:
         return read_some(self.path, places)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScannedTable:
     """A table without an index, which is read whole.
 

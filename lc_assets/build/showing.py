@@ -8,14 +8,16 @@ import base64
 import importlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from lc_assets.records import frozen, record
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Plot:
     """A plot: a function of `lc_assets.stages.reports.drawing`, and what it is called with."""
 
@@ -31,21 +33,21 @@ class Plot:
         return picture
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """Lines of plain values, all with the same columns."""
 
     lines: Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passages:
     """Lines with long texts."""
 
     lines: Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Markdown:
     """A text in Markdown."""
 
@@ -55,7 +57,7 @@ class Markdown:
 Value = Plot | Table | Passages | Markdown | Path | str | int | float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Shown:
     """What a stage shows of one version.
 

@@ -22,10 +22,11 @@ from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.receipts import Fingerprint
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
+from lc_assets.records import record
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BuildContext:
     """The build context: lake, upstream, recipe and executor.
 
@@ -59,7 +60,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     check: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class StagingFolder:
     """A version's folder while it is written.
 
@@ -87,7 +88,7 @@ class StagingFolder:
         return SnapshotId(self.fingerprint.key)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class CheckInput:
     """What a check reads: the version's folder, its counts and its inputs."""
 
@@ -121,7 +122,7 @@ UPSTREAM: Final[Pool] = "upstream"
 """Stages that query a server about many files and compute next to nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Partitions:
     """Which partitions of an upstream stage a partition reads: `SAME_SNAPSHOT`, `THIS_AND_OLDER`,
     `ALL_SNAPSHOTS` or `UNPARTITIONED`, narrowed by the methods.
@@ -332,7 +333,7 @@ class Stage:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Built:
     """A published partition.
 

@@ -16,10 +16,10 @@ import faulthandler
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from lc_assets.errors import BadInput, LcError, Mismatch, WorkerDied
+from lc_assets.records import record
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -56,7 +56,7 @@ class Executor(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TaskPolicy:
     """Limits of a task, and what happens when it fails.
 

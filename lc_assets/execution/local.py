@@ -29,6 +29,7 @@ from lc_assets.execution.executor import (
 )
 from lc_assets.execution.processes import IDLE_POOL, Kind, Worker, kind_now
 from lc_assets.execution.progress import Watch, on_terminal, silent
+from lc_assets.records import record
 
 KILLED: Final = (
     "was killed (often for memory), or the program that started it does work when it is imported "
@@ -36,7 +37,7 @@ KILLED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LocalExecutor:
     """Runs tasks in ``workers`` processes of this machine, or in this process if there is one
     worker or task and nothing to contain.

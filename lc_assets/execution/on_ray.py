@@ -45,6 +45,7 @@ from lc_assets.execution.executor import (
 )
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.execution.progress import Watch, silent
+from lc_assets.records import record
 
 AHEAD: Final = 2
 """Submitted tasks per processor of the cluster, so that the next one is ready when one finishes."""
@@ -110,7 +111,7 @@ def executor_at(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RayExecutor:
     """Runs tasks on the workers of a Ray cluster.
 

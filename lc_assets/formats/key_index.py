@@ -10,7 +10,6 @@ file                 array
 Construction of keys: `lc_assets.text.links.addresses`.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from lc_assets.arrays import Int64s, UInt32s, UInt64s
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.arrays.npy import read_npy, write_npy
+from lc_assets.records import frozen
 
 
 def write_key_index(prefix: Path, keys: UInt64s, places: UInt32s) -> None:
@@ -26,7 +26,7 @@ def write_key_index(prefix: Path, keys: UInt64s, places: UInt32s) -> None:
     write_npy(_path(prefix, "place"), places)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyIndex:
     """An index on disk; its files' names begin with ``prefix``. No file stays open between
     look-ups.

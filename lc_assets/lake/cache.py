@@ -23,13 +23,13 @@ import shutil
 import time
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from lc_assets.errors import BadInput
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.publishing import staging_path
+from lc_assets.records import frozen
 
 BYTES_VARIABLE: Final = "LC_CACHE_BYTES"
 USES: Final = ".uses"
@@ -68,7 +68,7 @@ class Copy(NamedTuple):
     used: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VersionCache:
     """The folder of this machine's copies.
 

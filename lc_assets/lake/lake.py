@@ -32,12 +32,13 @@ from lc_assets.lake.partition import CURRENT, Current, Partition, View
 from lc_assets.lake.staging import LOCK, lake_locked, locked
 from lc_assets.lake.versions import Published, folder_named, version_named
 from lc_assets.publishing import STAGING_PREFIX, publish_bytes, remove_staging_files
+from lc_assets.records import frozen
 
 GLOBAL: Final = "all"
 """The key of stages that have no partitions."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lake:
     """The root folder of everything that is published.
 

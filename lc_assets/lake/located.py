@@ -12,7 +12,7 @@ version, or part of a version.
 It is determined from receipts and pointers, by a few requests in a bucket.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lc_assets.lake.bucket import SCHEME, Bucket
@@ -21,12 +21,13 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import CURRENT, Partition
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.versions import Published
+from lc_assets.records import frozen
 
 DEEPEST = 6
 """Folders below a version's that are searched for it: an array's shards are three deep."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Located:
     """A part of a lake; fields are "" from the first on that does not apply.
 

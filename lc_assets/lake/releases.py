@@ -10,7 +10,7 @@ What belongs in a release is decided by `lc_assets.stages.releases.releasing`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +21,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Current, Partition
 from lc_assets.lake.receipts import decode_bytes, encode_json, has_valid_checksum, with_checksum
 from lc_assets.lake.versions import Published, version_named
+from lc_assets.records import frozen
 from lc_assets.vocabulary import parse_snapshot
 
 FOLDER: Final = "releases"
@@ -181,7 +182,7 @@ def _notes_of_gone(lake: Lake, name: str) -> list[str]:
     return [path for path in lake.notes(FOLDER) if path.startswith(begins)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pins:
     """The view of a lake in which some versions are the published ones; of stages without any pin,
     whatever is published now.

@@ -7,7 +7,6 @@ A loader has ``len(loader)`` steps, ``loader[step]`` is a batch of (row, token) 
 import hashlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from lc_assets.formats.arrays.chunks import span
 from lc_assets.loaders.arrays import RowSource
 from lc_assets.loaders.stepping import SteppedLoader
+from lc_assets.records import frozen
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
 Loader: TypeAlias = SteppedLoader[Any]
@@ -24,7 +24,7 @@ Loader: TypeAlias = SteppedLoader[Any]
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NumberedRows:
     """A data set whose tokens are all different: id = row × ``row_tokens`` + token, as uint32,
     so at most 2³² of them.

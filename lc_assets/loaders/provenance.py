@@ -7,19 +7,20 @@ packed rows. Only the row groups and columns that are needed are read. From a do
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Final
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.loaders.arrays import InterleavedRows, RowSource, ZarrRows
+from lc_assets.records import record
 
 ROWS_FILE: Final = "rows.parquet"
 SPANS_FILE: Final = "spans.parquet"
 _COLUMNS: Final = ("row", "id", "url", "stretch", "shift", "n_tokens")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RowDocument:
     """The document that a row of a batch is cut from.
 
@@ -46,7 +47,7 @@ class RowDocument:
     n_tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PackedPiece:
     """A piece of a document in a packed row.
 

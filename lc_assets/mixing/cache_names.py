@@ -36,13 +36,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from lc_assets.errors import BadInput
 from lc_assets.mixing.blending import SURPLUS, normalise, requests, targets
+from lc_assets.records import record
 
 SPLITS = ("train", "valid", "test")
 """Megatron's names."""
@@ -52,7 +52,7 @@ Bounds: TypeAlias = tuple[float, float]
 WHOLE: Bounds = (0.0, 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Sources:
     """Prefixes of one blend as written, and their weights; without weights, each is used once."""
 
@@ -76,7 +76,7 @@ class Sources:
         return len(self.prefixes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Launch:
     """Everything that determines the indices of a launch.
 

@@ -16,7 +16,6 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -26,6 +25,7 @@ from lc_assets.errors import Unreachable
 from lc_assets.lake.upstream import Upstream
 from lc_assets.orchestration.metadata import STATE
 from lc_assets.orchestration.resources import BuildContextResource
+from lc_assets.records import record
 from lc_assets.sources.opening import has_redpajama, upstream_of
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.links import html_index
@@ -108,7 +108,7 @@ def decide(
     return requests, Cursor(seen=seen, requested=requested | requests, next=found.next)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Watch:
     """Something outside the lake that an asset is made from.
 

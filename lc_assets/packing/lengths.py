@@ -9,20 +9,20 @@ Source: LongPack (ICLR 2025), section 5.2 and figure 5.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from lc_assets.arrays import Int64s
+from lc_assets.records import record
 from lc_assets.vocabulary import KIBI
 
 EDGES: Final = (4 * KIBI, 8 * KIBI, 16 * KIBI, 32 * KIBI, 64 * KIBI, 128 * KIBI)
 """Edges of LongPack, figure 5."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BucketCount:
     """Documents and tokens of one bucket.
 
@@ -82,7 +82,7 @@ def _shown(edge: int) -> str:
     return f"{edge // KIBI}K" if edge % KIBI == 0 else str(edge)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Growth:
     """How packing changed the lengths of roots.
 

@@ -46,12 +46,12 @@ Source: LongPack (ICLR 2025), section 4 and appendix D, algorithm 1. It samples 
 import itertools
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from lc_assets.arrays import UInt64s
 from lc_assets.errors import BadInput
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
+from lc_assets.records import record
 
 ROOT_LINE: Final = "root : \n"
 PART_END: Final = "\n\n"
@@ -63,7 +63,7 @@ PART_TOKENS: Final = 8
 where parts meet; GPT-2's vocabulary needs at most four."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Part:
     """A page, cleaned.
 
@@ -81,7 +81,7 @@ class Part:
     n_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Placed:
     """A child that will be written, ``depth`` links away from the root."""
 
@@ -90,7 +90,7 @@ class Placed:
     depth: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Span:
     """A part of a packed document: ``text[start:stop]``, in characters, with its anchor line and
     the blank line after it.
@@ -116,7 +116,7 @@ class Span:
     n_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PackedDocument:
     """A text, and the spans of its parts."""
 
@@ -218,7 +218,7 @@ class Offer(NamedTuple):
     room: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Rules:
     """How pages are taken; see the module."""
 

@@ -24,7 +24,6 @@ Source: Ding et al. 2024, "Fewer Truncations Improve Language Modeling", section
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -43,6 +42,7 @@ from lc_assets.packing.pieces import (
     whole,
 )
 from lc_assets.packing.segments import dispatch, interleave
+from lc_assets.records import record
 
 
 def concatenate(lengths: Integers, *, row_tokens: int) -> Packing:
@@ -174,7 +174,7 @@ def _clear(tree: np.ndarray, node: int) -> None:
         node >>= 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Shape:
     """Length of rows, and maximum length of segments for the methods that cut them."""
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from lc_assets.arrays import Booleans, Int64s, Integers
 from lc_assets.errors import BadInput
+from lc_assets.records import record
 
 MOST_ROW_TOKENS: Final = 2**24
 """Longest row: best fit keeps 18 bytes for every length up to this."""
@@ -104,7 +105,7 @@ class Packing:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Balance:
     """Token counts: ``tokens`` + ``repeated`` = ``in_rows`` + ``left_over``, and ``in_rows`` +
     ``padding`` = ``rows`` × ``row_tokens``.

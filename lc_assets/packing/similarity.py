@@ -34,12 +34,13 @@ from lc_assets.arrays import Booleans, Int16s, Int32s, Int64s
 from lc_assets.compiling import compiled
 from lc_assets.packing.term_vectors import UNIT, PageTerms
 from lc_assets.randomness import keyed_u64, shuffled
+from lc_assets.records import record
 
 EFFORT: Final = 1 << 16
 """Comparisons per page, on average: 10,000 pages that share all their terms take a second."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Similarity:
     """Criteria for neighbours.
 

@@ -8,7 +8,7 @@ import base64
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from pathlib import Path
 from typing import Final, Self
@@ -20,6 +20,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.formats.corpora.reading import corpus_files, read_plain_text
 from lc_assets.randomness import keyed_u64
+from lc_assets.records import frozen
 from lc_assets.vocabulary import Shard, SnapshotId
 
 MIN_CHARS: Final = 300
@@ -103,7 +104,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, url=url, title=title, lines=tuple(lines))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Texts:
     """Pages and their sources.
 

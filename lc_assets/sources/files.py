@@ -14,7 +14,6 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +32,7 @@ from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.redpajama.lines import bounded_lines
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.upstream import Upstream
+from lc_assets.records import record
 from lc_assets.sources.settings import SourceSettings
 from lc_assets.vocabulary import (
     Shard,
@@ -52,7 +52,7 @@ RECORDS_LOOKED_AT: Final = 20
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FileSource:
     """A source of files.
 

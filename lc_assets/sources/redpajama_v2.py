@@ -4,13 +4,13 @@ snapshot, and each shard has files of documents, signals, duplicates and MinHash
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from lc_assets.errors import BadInput
 from lc_assets.lake.upstream import Upstream
+from lc_assets.records import record
 from lc_assets.vocabulary import BUCKETS, LANGUAGES, Shard, SnapshotId
 
 LISTING: Final = re.compile(r"[a-z]{2}-(?P<snapshot>.+)-(?:head_middle|tail)\.txt", re.ASCII)
@@ -129,7 +129,7 @@ LISTING_BYTES: Final = 64 << 20
 """RedPajama-V2's largest listing has about 10,000 lines of 22 bytes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RedPajamaSource:
     """RedPajama-V2, or data in its layout.
 

@@ -7,7 +7,7 @@ known.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import msgspec
 
@@ -17,6 +17,7 @@ from lc_assets.build.stage import Stage
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import Lake, memoized
 from lc_assets.lake.versions import Published
+from lc_assets.records import frozen
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import Plan
 
@@ -82,7 +83,7 @@ def _ratio(measured: Sequence[dict[str, float]], name: str) -> float | None:
     return sum(found.get(name, 0.0) for found in measured) / n_bytes if n_bytes else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Coster:
     """Rates and sizes are read once: a receipt may list thousands of files."""
 

@@ -7,7 +7,7 @@ receipt is read once per plan, and the names and sizes of published files are co
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import msgspec
@@ -19,6 +19,7 @@ from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL, Lake, memoized
 from lc_assets.lake.receipts import Fingerprint, Receipt
 from lc_assets.lake.versions import Published
+from lc_assets.records import frozen
 from lc_assets.sources.settings import source_name
 from lc_assets.stages.catalogue import STAGES, needed_by, stage_named
 
@@ -171,7 +172,7 @@ def took(receipt: Receipt) -> float | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Planner:
     lake: Lake
     recipe: Recipe

@@ -3,7 +3,6 @@ RedPajama-V2 upstream, recognized by metadata or name.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.parquet.opening import guarded
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
+from lc_assets.records import record
 from lc_assets.sources.redpajama_v2 import LISTING, PARTS, parse_listing
 from lc_assets.stages.shown.columns import known_columns
 from lc_assets.vocabulary import Shard, parse_snapshot
@@ -39,7 +39,7 @@ _EXPECTED: Final = ("documents", "signals", "duplicates")
 Lines = list[tuple[Any, ...]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Artefact:
     """An artefact at a path.
 

@@ -8,10 +8,11 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeVar
+
+from lc_assets.records import frozen
 
 Content = TypeVar("Content", bytes, bytes | None)
 
@@ -81,7 +82,7 @@ class Files(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocalFiles:
     """Files of this machine below ``folder``. None is kept open: 84 arrays of 32 columns would be
     2,688 open files.

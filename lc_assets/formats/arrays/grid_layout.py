@@ -7,13 +7,14 @@ Source: Zarr v3 core specification and its ``sharding_indexed`` codec.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile
+from lc_assets.records import frozen
 
 METADATA: Final = "zarr.json"
 FORMAT: Final = "lc-token-grid"
@@ -52,7 +53,7 @@ def grid_dtype(vocab_size: int) -> np.dtype[Any]:
     return np.dtype(np.uint16 if vocab_size <= np.iinfo(np.uint16).max else np.uint32)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GridLayout:
     """Shape of a grid and of its chunks.
 

@@ -26,7 +26,6 @@ import hashlib
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +34,7 @@ import msgspec
 import numpy as np
 
 from lc_assets.errors import UNDECODABLE, BadInput
+from lc_assets.records import record
 from lc_assets.tokens.dtypes import as_dtype, memory_dtype
 from lc_assets.tokens.tokenizers import Ids, without_surrogates
 
@@ -75,7 +75,7 @@ message_type { name: "Model"
 """The fields of ``sentencepiece_model.proto`` that are used; the others are kept as they are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Vocabulary:
     """Facts of a vocabulary.
 

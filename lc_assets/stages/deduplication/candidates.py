@@ -20,7 +20,6 @@ ascend from file to file.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +33,7 @@ from lc_assets.errors import CorruptFile
 from lc_assets.execution.exchange import BucketWriter, read_bucket
 from lc_assets.formats.arrays.npy import write_npy
 from lc_assets.publishing import finished, publish
+from lc_assets.records import record
 from lc_assets.stages.deduplication.index import (
     PLACE_BITS,
     PLACES,
@@ -60,7 +60,7 @@ PAIRS: Final = pa.schema({"a": "int64", "b": "int64", "bands": "uint64"})
 """Bit k of ``bands`` is set when the documents share band k."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BandsTask:
     """Some bands of all files.
 
@@ -81,7 +81,7 @@ class BandsTask:
         return f"bands {', '.join(map(str, self.bands))}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PairsTask:
     """The candidates in the scratch folder ``work`` whose first document is in one file.
 

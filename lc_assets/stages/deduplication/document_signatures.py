@@ -8,7 +8,6 @@ differs, published and computed ones are not comparable, and a check fails.
 import contextlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,6 +41,7 @@ from lc_assets.formats.redpajama.minhash import (
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish
+from lc_assets.records import record
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest
@@ -70,7 +70,7 @@ BROKEN, CHECKED, DIFFERENT = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SignTask(DocumentsTask):
     """One shard of filtered documents to be signed into ``folder``.
 

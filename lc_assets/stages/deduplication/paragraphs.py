@@ -8,7 +8,6 @@ compared, after excluding duplicates.
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ from lc_assets import arrow_compute as pc
 from lc_assets.build.lookups import lines_where
 from lc_assets.build.tables import read_lines, writing_table
 from lc_assets.execution.executor import Executor
+from lc_assets.records import record
 from lc_assets.stages.deduplication.deciding import in_order
 from lc_assets.stages.deduplication.facts import FACTS, fact_columns, preferred_by
 from lc_assets.stages.deduplication.index import PLACE_BITS
@@ -53,7 +53,7 @@ copy. ``number`` is the shard's number × 2³² + the document's index in the sh
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ParagraphsTask:
     """One shard of filtered documents.
 

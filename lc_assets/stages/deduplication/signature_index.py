@@ -8,7 +8,6 @@ filtered documents and signatures. The files are described in
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +36,7 @@ from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of
 from lc_assets.publishing import publish_bytes
+from lc_assets.records import record
 from lc_assets.stages.deduplication.document_signatures import MINHASH_SUFFIX
 from lc_assets.stages.deduplication.document_signatures import STAGE as DOCUMENT_SIGNATURES
 from lc_assets.stages.deduplication.facts import write_facts
@@ -73,7 +73,7 @@ CHECKED_FILES: Final = 2
 SIGNED, NOT_SIGNED = "cut into bands", "not signed: fewer than 13 words"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FileTask:
     """File ``number`` of the index in ``folder``, of some shards.
 

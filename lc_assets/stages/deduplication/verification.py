@@ -9,7 +9,6 @@ than the text) until it is done.
 import functools
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.publishing import finished, publish
+from lc_assets.records import record
 from lc_assets.stages.deduplication.candidates import (
     PAIRS,
     BandsTask,
@@ -44,7 +44,7 @@ Finder = Callable[[int, Numbers], tuple[Part, ...]]
 """The tables that hold some documents of a file, by ascending index."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ShinglesTask:
     """Shingles of the documents of one file that are in a candidate.
 

@@ -18,7 +18,6 @@ values judged
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -61,6 +60,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
+from lc_assets.records import record
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import parse_document_id
@@ -73,7 +73,7 @@ DIGESTS_AGAIN: Final = 20
 """Number of documents whose text the check reads again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class KeyTask(DocumentsTask):
     """One shard of filtered documents to be listed, with the digests of its texts."""
 

@@ -10,7 +10,7 @@ a lake       what `filtered_documents` kept of it, or why it or `token_documents
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import isnan
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,7 @@ from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
+from lc_assets.records import record
 from lc_assets.sources.redpajama_v2 import signals_path
 from lc_assets.stages.documents.document_signals import STAGE as DOCUMENT_SIGNALS
 from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
@@ -45,7 +46,7 @@ Values = Mapping[str, float | None]
 MAX_LINE_BYTES: Final = 256 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Explained:
     """All published information on one document.
 

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -20,6 +19,7 @@ from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.upstream import BY_TIME, Upstream, UpstreamFile
 from lc_assets.lake.versions import Published
+from lc_assets.records import record
 from lc_assets.sources.files import FileSource, own_id
 from lc_assets.sources.opening import file_source, upstream_of
 from lc_assets.stages.documents.measuring import (
@@ -55,7 +55,7 @@ class Skip(Exception):
     """A shard is skipped; the message is the reason that is counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ShardTask:
     """One shard to be filtered or measured into ``folder``.
 

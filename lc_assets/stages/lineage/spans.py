@@ -6,7 +6,6 @@ are either whole rows or single spans (docs/packing.md).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lc_assets.build.lookups import read_some
@@ -15,10 +14,11 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.order import require_split
 from lc_assets.formats.packed_spans import FILES, PackedSpans
 from lc_assets.lake.versions import Published
+from lc_assets.records import record
 from lc_assets.vocabulary import SPLITS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Span:
     """Columns ``row_start`` to ``row_stop`` of a row and the tokens of one document in them; or
     padding.

@@ -7,7 +7,6 @@ GPT index, both memory-mapped, and by the rows found.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from lc_assets.build.lookups import read_some
@@ -18,6 +17,7 @@ from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.located import located
 from lc_assets.lake.versions import Published
+from lc_assets.records import record
 from lc_assets.stages.lineage import row_lineage
 from lc_assets.stages.lineage.spans import (
     Span,
@@ -41,7 +41,7 @@ READ_THROUGH = {
 """Stage → the input that records the origin of its rows or documents."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Piece:
     """Columns ``start`` to ``stop`` of a row, within one span: what a sample takes of it."""
 
@@ -50,7 +50,7 @@ class Piece:
     stop: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Sample:
     """One sample of a mix.
 

@@ -16,7 +16,6 @@ bucket is listed. Web servers need lists.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +36,7 @@ from lc_assets.formats.archives.paths import (
 )
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
+from lc_assets.records import frozen
 from lc_assets.sources.files import FileSource, source_of_files
 from lc_assets.sources.opening import file_source
 from lc_assets.stages.links.link_tables import CRAWL_FILES
@@ -45,7 +45,7 @@ from lc_assets.vocabulary import SnapshotId
 FILES_TABLE: Final = "crawl_files.parquet"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CrawlTask:
     """Look up one file of a crawl."""
 

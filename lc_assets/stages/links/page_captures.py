@@ -20,7 +20,6 @@ captures are joined by page key in DuckDB, within bounded memory. Among several 
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,6 +48,7 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.publishing import finished
 from lc_assets.randomness import keyed_u64
+from lc_assets.records import record
 from lc_assets.stages.deduplication.queries import Queries, parquet
 from lc_assets.stages.links.crawl_files import paths_of
 from lc_assets.stages.links.link_tables import CAPTURES, HTML_INDEX, PAGE_DOCUMENTS
@@ -72,7 +72,7 @@ _PURPOSE: Final = "key of a wanted page"
 _LINE: Final = ("id", "url", "digest", "cc_segment", "date_download")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DocumentsTask(FileTask):
     """One shard of filtered documents whose keys are recorded."""
 
@@ -164,7 +164,7 @@ LEFT_OUT: Final = "left out: "
 AT_ONCE: Final = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class CapturesTask:
     """One file of a crawl to search for captures; ``number`` counts the files that are read."""
 

@@ -8,7 +8,6 @@ does not grow with the shard.
 import contextlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -27,6 +26,7 @@ from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.packing.longpack import root_ranks
 from lc_assets.publishing import gzipped, publish
 from lc_assets.randomness import within
+from lc_assets.records import record
 from lc_assets.stages.links.html_index import INDEX_SUFFIX
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.text.links.links import Extractor, Link, PageLinks, page_links
@@ -47,7 +47,7 @@ PAGES_AT_ONCE: Final = 256
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LinksTask:
     """One shard of indexed pages, of which the ``share`` of roots is read."""
 

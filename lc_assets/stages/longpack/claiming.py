@@ -9,7 +9,6 @@ are joined when the table is written.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ from lc_assets.build.tables import write_table
 from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.longpack import NO_ROOM, PART_TOKENS, Rules, TurnState
+from lc_assets.records import record
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets.stages.longpack.dealing import (
@@ -48,7 +48,7 @@ LAST: Final = 2**63 - 1
 """Greater than every place of appearance: a page comes after the pages it links to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Claims:
     """A computation of claims.
 

@@ -13,7 +13,6 @@ buckets.
 import contextlib
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from lc_assets.execution.exchange import BucketWriter, read_bucket
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.longpack import PackedDocument, Part, Placed, written
 from lc_assets.publishing import publish
+from lc_assets.records import record
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.longpack.pages import Run
@@ -41,7 +41,7 @@ LINES_AT_ONCE: Final = 64
 END: Final[tuple[tuple[int, int], Iterator[Any]]] = ((-1, -1), iter(()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class GatherTask:
     """One group of files of roots, whose documents are packed.
 

@@ -8,7 +8,6 @@ over all shards (`lc_assets.stages.longpack.dealing`).
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -25,6 +24,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.packing.longpack import one_line, root_ranks
 from lc_assets.randomness import within
+from lc_assets.records import record
 from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.text.duplicates.keys import text_key
 from lc_assets.text.links.page_keys import is_home, key_host, page_key
@@ -78,7 +78,7 @@ the progress bar.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PagesTask(FileTask):
     """Documents to be listed as pages; ``splits``: seed and fraction of every split into trained on
     and held out.
@@ -90,7 +90,7 @@ class PagesTask(FileTask):
     splits: Sequence[tuple[int, float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FactsTask(FileTask):
     """Documents of which some texts must be known: those in the table ``needed`` (`NEEDED`)."""
 

@@ -7,7 +7,6 @@ are in memory together. A *group* is the files of roots that begin in one bucket
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 from lc_assets.build.checks import FileTask
 from lc_assets.errors import Mismatch
 from lc_assets.lake.receipts import SCRATCH
+from lc_assets.records import record
 from lc_assets.stages.deduplication.queries import Queries, parquet
 from lc_assets.stages.longpack.pages import numbered_rows
 
@@ -44,7 +44,7 @@ SENT: Final = pa.schema({"line": "int64", "bucket": "int32", "part": "int64"})
 """Where the texts of a file are sent, by line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SendTask(FileTask):
     """Documents whose texts are sent to buckets, as the table ``sent`` (`SENT`) says."""
 
@@ -56,7 +56,7 @@ class SendTask(FileTask):
         return self.folder / SCRATCH / "sent" / f"{self.file:06d}.parquet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Packing:
     """Documents to be packed.
 

@@ -16,6 +16,7 @@ from lc_assets.formats.megatron.idx import bin_path, idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.digests import sha256_of_file
 from lc_assets.lake.receipts import has_valid_checksum
+from lc_assets.records import record
 from lc_assets.stages.megatron.megatron_merging import DataSetReceipt, read_receipt, receipt_path
 from lc_assets.tokens.dtypes import header_warning
 
@@ -23,7 +24,7 @@ BLOCK: Final = 1 << 22
 """Ids, or sequences, that are checked at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Verified:
     """What was found.
 

@@ -6,7 +6,6 @@ writes nothing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from lc_assets.mixing.blending import (
     normalise,
     tempered,
 )
+from lc_assets.records import record
 from lc_assets.stages.megatron.megatron_rows import require_sensible
 
 NO_SAMPLES = (
@@ -36,7 +36,7 @@ TAKEN = "dataset"
 """``dataset_index.npy`` and ``dataset_sample_index.npy`` are the mix's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PlannedMix:
     """The contents of a mix.
 

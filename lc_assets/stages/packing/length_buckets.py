@@ -9,7 +9,6 @@ import bisect
 import contextlib
 import gzip
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -32,6 +31,7 @@ from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
 from lc_assets.packing.lengths import bucket_names
 from lc_assets.publishing import gzipped, publish
+from lc_assets.records import record
 from lc_assets.stages.documents.clean_documents import STAGE as CLEAN_DOCUMENTS
 from lc_assets.stages.tokens.tokenizing import GAVE_UP
 
@@ -39,7 +39,7 @@ DOCUMENTS: Final = "documents: "
 TOKENS: Final = "tokens: "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BucketTask:
     """One file of clean documents, to be written by length below ``folder``."""
 

@@ -7,7 +7,7 @@ a group at a time. So memory is a block of rows, or a group, whatever the size o
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,6 +41,7 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.cutting import Ends, ends_in, spacing
 from lc_assets.packing.pieces import Packing
 from lc_assets.publishing import publish
+from lc_assets.records import record
 from lc_assets.stages.packing.packing_plans import PackingDocuments, span_lines
 from lc_assets.tokens.dtypes import megatron_dtype
 
@@ -52,7 +53,7 @@ TEXTS: Final = "texts"
 SEPARATOR: Final = "\n\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PackedTask:
     """A part of packed rows, written to ``folder``, from some groups of its ``spans.parquet``.
 

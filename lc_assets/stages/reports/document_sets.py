@@ -12,7 +12,6 @@ packed       a span of a packed row (lengths); a whole    the spans of the row, 
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +28,7 @@ from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.versions import Published
 from lc_assets.packing.lengths import EDGES, bucket_names
+from lc_assets.records import record
 from lc_assets.stages.documents.shard_filtering import SPANS_FIELD
 from lc_assets.text.referrals.concepts import Part
 
@@ -146,7 +146,7 @@ def group_of(n_tokens: int) -> str:
     return GROUPS[bisect_right(EDGES, n_tokens)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SetShard:
     """Documents of one set in one file, or the rows of one split.
 
@@ -193,7 +193,7 @@ def shards_of_sets(inputs: Mapping[str, Published], key: str, recipe: Recipe) ->
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SetDocument:
     """A document of a set.
 

@@ -6,7 +6,6 @@ Common words are determined first, from the pieces of a background of documents
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,7 @@ from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.formats.spacy_concepts import spacy_concepts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.publishing import finished
+from lc_assets.records import record
 from lc_assets.stages.reports.document_sets import (
     COMMON_WORDS,
     REFERRALS,
@@ -38,7 +38,7 @@ COMMON_FILE: Final = "common_words.parquet"
 BACKGROUND: Final = "background"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ReferralTask:
     """Documents of one shard to be measured, or counted as background.
 

@@ -5,7 +5,6 @@ An optional full copy for readers that support only that layout. The global orde
 rows at the size of an index (`lc_assets.stages.rows.longcrawl`).
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,7 @@ from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
+from lc_assets.records import record
 from lc_assets.stages.rows.longcrawl import STAGE as LONGCRAWL
 from lc_assets.vocabulary import SPLITS
 
@@ -50,7 +50,7 @@ CHECKED_ROWS = 64
 CODECS: dict[str, FlatCodec] = {"blosc-lz4": BLOSC, "zstd": ZSTD}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FlatTask:
     """One band of the flat array of one split."""
 

@@ -7,7 +7,6 @@ its last row are counted.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +41,7 @@ from lc_assets.errors import Mismatch
 from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.versions import Published
+from lc_assets.records import record
 from lc_assets.stages.rows.row_plans import (
     FALSE_ALARM,
     drawn_by,
@@ -63,7 +63,7 @@ are fewer.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class BandTask:
     """A block of rows of one split, to be written into ``folder``."""
 

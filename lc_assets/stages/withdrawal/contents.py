@@ -21,7 +21,7 @@ built fails once a list names one of its documents, until it is rebuilt.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from lc_assets.build.tables import SPANS_FILE, read_table
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
+from lc_assets.records import frozen
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.lineage import row_lineage
 from lc_assets.stages.lineage.tracing import sources_of
@@ -60,7 +61,7 @@ Sought = Sequence[tuple[Kind, str]]
 """Kinds and normal values, as `lc_assets.text.links.addresses` has them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Search:
     """A search for documents in versions of a lake.
 
@@ -137,7 +138,7 @@ _TABLES: Mapping[str, Callable[[Lake, Published, Sought], set[str]]] = {
 """Stage → ids of the documents that a version's own tables list."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """A version that contains some documents; ``n_documents`` is None if that can no longer be
     determined.

@@ -15,13 +15,13 @@ Sources: ``gopher_quality_filter.py``, ``gopher_repetition_filter.py`` and
 ``fineweb_quality_filter.py`` of datatrove 0.10.1; ``taggers/gopher.py`` of Dolma.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int32s, Int64s, UInt16s
 from lc_assets.compiling import compiled
+from lc_assets.records import frozen
 from lc_assets.text.characters import (
     BEYOND,
     BREAK,
@@ -40,7 +40,7 @@ SHORT_LINE: Final = 30
 """Characters of the longest line that FineWeb calls short."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineCounts:
     """Counts of lines and paragraphs; see the module for the kinds of lines.
 

@@ -15,13 +15,13 @@ process draws, so time is linear whatever the text.
 Sources: ``gopher_repetition_filter.py`` of datatrove 0.10.1; ``taggers/gopher.py`` of Dolma.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int32s
 from lc_assets.compiling import compiled
+from lc_assets.records import frozen
 from lc_assets.text.hashing import absorb, bits_of, slot_of, whole
 from lc_assets.text.numbering import are_equal, eight_bytes, hash_bytes
 
@@ -35,7 +35,7 @@ _NEVER: Final = 255
 """Marks a word whose start may occur elsewhere too."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GramCounts:
     """Counts of n-grams of one length; 0 where there are fewer words.
 

@@ -22,6 +22,7 @@ import numpy as np
 from lc_assets.arrays import Bytes, Int32s, Int64s, UInt16s
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
+from lc_assets.records import frozen
 from lc_assets.text.characters import (
     BEYOND,
     DENSE,
@@ -44,7 +45,7 @@ STOP_WORDS: Final = ("the", "be", "to", "of", "and", "that", "have", "with")
 """The eight of Rae et al. 2021, A.1.1."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WordCounts:
     """Counts of words; lengths in characters.
 

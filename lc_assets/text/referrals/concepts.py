@@ -31,6 +31,7 @@ import numpy as np
 
 from lc_assets.arrays import Booleans, Int64s
 from lc_assets.errors import BadInput
+from lc_assets.records import frozen
 from lc_assets.text.referrals.phrases import (
     MOST_WORDS,
     Grams,
@@ -104,7 +105,7 @@ LONGEST: Final = 2**30
 """Characters of the longest text: positions are 32 bits wide."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A part of a text that begins at a character and extends to the next part; the first one
     begins with the text.

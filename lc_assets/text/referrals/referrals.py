@@ -28,6 +28,7 @@ import numpy as np
 
 from lc_assets.arrays import Int32s, Int64s
 from lc_assets.errors import BadInput
+from lc_assets.records import frozen
 
 DISTANCES: Final = (32, 128, 512)
 """Lower ends of the buckets after the first, which begins at 1: the paper's."""
@@ -92,7 +93,7 @@ class Mentions:
         return Mentions(self.n_sentences, self.sentences[order], np.append(begins, len(keys)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReferralCounts:
     """Counts of one text.
 

@@ -23,11 +23,11 @@ them, of one sentence; stop words end it.
 """
 
 import unicodedata
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple
 
 from lc_assets.arrays import Bytes, Int32s, Int64s
+from lc_assets.records import frozen
 
 LONGEST_WORD: Final = 64
 WRAPPED: Final = range(40, 101)
@@ -111,7 +111,7 @@ def folded(character: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpecialWords:
     """Words with a special role, in lower case.
 

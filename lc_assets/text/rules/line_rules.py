@@ -16,13 +16,13 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Final
 
 import msgspec
 
 from lc_assets.errors import BadInput
+from lc_assets.records import frozen
 from lc_assets.text.rules.rules import LineEdit
 
 _CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
@@ -107,7 +107,7 @@ REFINEDWEB: Final = LineRules(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Taken:
     """A piece of the original text that an edit removes.
 
@@ -122,7 +122,7 @@ class Taken:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edited:
     """A text after line editing.
 

@@ -28,6 +28,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
+from lc_assets.records import record
 from lc_assets.text.links.addresses import Blocklist, host_of
 
 Predictor: TypeAlias = Callable[[str], tuple[str, float]]
@@ -176,7 +177,7 @@ class Models:
 NO_MODELS: Final = Models()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Offered:
     """The parts of a document that columns are computed from.
 

@@ -13,16 +13,17 @@ long documents that gzip compresses best, and the fifth that it compresses worst
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from lc_assets.arrays import Booleans, Floats
 from lc_assets.errors import BadInput
+from lc_assets.records import frozen, record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Rule:
     """One bound, or two, on one signal.
 
@@ -113,7 +114,7 @@ class Rule:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineEdit:
     """A way of removing lines of a text before it is filtered.
 
@@ -126,7 +127,7 @@ class LineEdit:
     parameters: Mapping[str, bool | float | tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleSet:
     """A named set of rules, in the order in which they are applied.
 

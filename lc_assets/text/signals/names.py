@@ -21,8 +21,10 @@ togethercomputer/RedPajama-Data. `lc_assets.formats.lists.word_lists` reads list
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
+
+from lc_assets.records import record
 
 Span: TypeAlias = tuple[int, int, float | int | None]
 """Start, end, score; the score is None where it cannot be computed (a mean over no words)."""
@@ -118,7 +120,7 @@ SCALARS: Final = (*CCNET_SIGNALS, *TEXT_DOC_SIGNALS, *LIST_SIGNALS, *MODEL_SIGNA
 """Every name with one value per document, which a rule can test."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class WordLists:
     """What the signals of `LIST_SIGNALS` are computed from.
 
