@@ -306,19 +306,15 @@ class Stage:
             if not found.selects(recipe, key, other):
                 continue
             partition = lake.partition(stage.name, other)
-            published = (
-                partition.current_summary()
-                if found.by_summary and other != key
-                else partition.current()
-            )
+            by_summary = found.by_summary and other != key
+            published = partition.current_summary() if by_summary else partition.current()
             if published is not None:
                 yield published
 
     def resolved(self, recipe: Recipe, key: str) -> dict[str, Any]:
         """The settings of partition ``key`` as receipts hold them; may read files they name."""
         # Through JSON, like receipts: a tuple must equal the list that it is read back as.
-        params: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.params(recipe, key)))
-        return params
+        return dict(msgspec.json.decode(msgspec.json.encode(self.params(recipe, key))))
 
     def fingerprint(
         self, params: Mapping[str, Any], key: str, inputs: Mapping[str, str]

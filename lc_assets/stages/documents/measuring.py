@@ -189,7 +189,7 @@ def with_language(document: CorpusDocument, default: str, models: Models) -> Cor
     named = document.language.partition(",")[0].strip().lower()
     language = _TWO_LETTERS.get(named, named) or default
     if not language and models.language is not None:
-        language = language_of(document.text, models.language).language
+        language = language_of(document.text, models.language)[0]
     if language == document.language:
         return document
     return msgspec.structs.replace(document, language=language)

@@ -114,8 +114,7 @@ def note_documents(task: DocumentsTask) -> Counts:
                     "date": timestamp_of(line["date_download"]),
                 }
                 table.add(keys | {name: line[name] for name in ("id", "url", "digest")})
-    dropped = {NO_ADDRESS: n_seen - n_kept} if n_seen > n_kept else {}
-    return Counts(seen=n_seen, kept=n_kept, dropped=dropped)
+    return Counts.of(n_kept, {NO_ADDRESS: n_seen - n_kept})
 
 
 def archive_name(path: str) -> str:

@@ -97,13 +97,7 @@ def find_links(task: LinksTask) -> Counts:
                     else {"targets": targets.found}
                 )
                 out.write(msgspec.json.encode({"url": page["captured_url"]} | listed) + b"\n")
-    return Counts(
-        seen=n_kept + dropped.total(),
-        kept=n_kept,
-        dropped=dict(dropped),
-        failed_rules=dict(dropped),
-        extra=dict(extra),
-    )
+    return Counts.of(n_kept, dropped, extra)
 
 
 def warm_up(extractor: Extractor) -> None:

@@ -102,9 +102,7 @@ def write_buckets(task: BucketTask) -> Counts:
             opened[name].write(json_line(document))
             extra.update({f"{DOCUMENTS}{name}": 1, f"{TOKENS}{name}": n_tokens})
     n_kept = sum(n for name, n in extra.items() if name.startswith(DOCUMENTS))
-    return Counts(
-        seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), extra=dict(extra)
-    )
+    return Counts.of(n_kept, dropped, extra)
 
 
 def buckets_hold_the_documents(check_input: CheckInput) -> CheckResult:

@@ -116,13 +116,8 @@ def count_shard(task: LengthTask) -> Counts:
             writer.add({"id": name, "length_group": group_of(n_tokens)} | sizes)
             kept, tokens = kept + 1, tokens + n_tokens
     document_set = task.shard.document_set
-    return Counts(
-        seen=kept + dropped.total(),
-        kept=kept,
-        dropped=dict(dropped),
-        failed_rules=dict(dropped),
-        extra={f"{document_set} documents": kept, f"{document_set} tokens": tokens},
-    )
+    sums = {f"{document_set} documents": kept, f"{document_set} tokens": tokens}
+    return Counts.of(kept, dropped, sums)
 
 
 def _lengths(task: LengthTask, dropped: Counter[str]) -> Iterator[tuple[str, int, int | None]]:

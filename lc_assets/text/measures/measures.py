@@ -190,15 +190,19 @@ _OF_WORDS: Final[Mapping[str, _Formula]] = {
 }
 """Measures of words of a kind."""
 
+
+def _lines(count: str, things: str) -> _Formula:
+    """One of `LineCounts` per another."""
+    return lambda of: _per(getattr(of.lines, count), getattr(of.lines, things))
+
+
 _OTHERS: Final[Mapping[str, _Formula]] = {
-    "frac_lines_bulleted.datatrove": lambda of: _per(of.lines.n_broken_bulleted, of.lines.n_broken),
-    "frac_lines_bulleted.dolma": lambda of: _per(of.lines.n_newline_bulleted, of.lines.n_newline),
-    "frac_lines_ellipsis.datatrove": lambda of: _per(of.lines.n_broken_ellipsis, of.lines.n_broken),
-    "frac_lines_ellipsis.dolma": lambda of: _per(of.lines.n_newline_ellipsis, of.lines.n_newline),
-    "frac_duplicate_lines.datatrove": lambda of: _per(
-        of.lines.n_stretches_seen, of.lines.n_stretches
-    ),
-    "frac_duplicate_lines.dolma": lambda of: _per(of.lines.n_newline_repeated, of.lines.n_newline),
+    "frac_lines_bulleted.datatrove": _lines("n_broken_bulleted", "n_broken"),
+    "frac_lines_bulleted.dolma": _lines("n_newline_bulleted", "n_newline"),
+    "frac_lines_ellipsis.datatrove": _lines("n_broken_ellipsis", "n_broken"),
+    "frac_lines_ellipsis.dolma": _lines("n_newline_ellipsis", "n_newline"),
+    "frac_duplicate_lines.datatrove": _lines("n_stretches_seen", "n_stretches"),
+    "frac_duplicate_lines.dolma": _lines("n_newline_repeated", "n_newline"),
     "frac_chars_duplicate_lines.datatrove": lambda of: _per(
         of.lines.n_stretch_chars_seen, len(of.text)
     ),
@@ -208,14 +212,12 @@ _OTHERS: Final[Mapping[str, _Formula]] = {
     "frac_chars_duplicate_lines.fineweb": lambda of: _per(
         of.lines.n_filled_chars_seen, len(of.text) - of.lines.n_newline + 1
     ),
-    "frac_duplicate_paragraphs": lambda of: _per(of.lines.n_paragraphs_seen, of.lines.n_paragraphs),
+    "frac_duplicate_paragraphs": _lines("n_paragraphs_seen", "n_paragraphs"),
     "frac_chars_duplicate_paragraphs": lambda of: _per(
         of.lines.n_paragraph_chars_seen, len(of.text)
     ),
-    "frac_lines_terminal_punctuation": lambda of: _per(
-        of.lines.n_filled_terminal, of.lines.n_filled
-    ),
-    "frac_short_lines": lambda of: _per(of.lines.n_filled_short, of.lines.n_filled),
+    "frac_lines_terminal_punctuation": _lines("n_filled_terminal", "n_filled"),
+    "frac_short_lines": _lines("n_filled_short", "n_filled"),
     "gzip_ratio": _gzip_ratio,
     "c4_lines_kept": lambda of: of.c4.n_lines_kept,
     "c4_sentences_kept": lambda of: sum(1 for _ in _SENTENCE.finditer(of.c4.text)),

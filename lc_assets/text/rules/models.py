@@ -26,7 +26,7 @@ Source of the perplexity over lines: ``cc_net/perplexity.py`` of facebookresearc
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from lc_assets.records import record
 from lc_assets.text.links.addresses import Blocklist, host_of
@@ -37,34 +37,20 @@ Predictor: TypeAlias = Callable[[str], tuple[str, float]]
 BEGINNING_CHARS: Final = 2000
 
 
-class Language(NamedTuple):
-    """The detected language of a document.
-
-    Attributes:
-        language: as above.
-        probability: as above.
-    """
-
-    language: str
-    probability: float
-
-
-def language_of(text: str, predict: Predictor) -> Language:
-    r"""Detect a document's language with a model.
+def language_of(text: str, predict: Predictor) -> tuple[str, float]:
+    r"""Detect a document's language, and its probability, with a model.
 
     >>> predict = lambda line: ("en" if line.startswith("To be, or") else "", len(line))
     >>> language_of("To be,\nor not to be" * 1000, predict)
-    Language(language='en', probability=1.0)
+    ('en', 1.0)
     >>> language_of(" \n", lambda line: ("en", 0.1))
-    Language(language='', probability=0.0)
+    ('', 0.0)
     """
     line = one_line(text[:BEGINNING_CHARS])
     if not line:
-        return Language("", 0.0)
+        return "", 0.0
     language, probability = predict(line)
-    return Language(
-        language, min(max(float(probability), 0.0), 1.0)
-    )  # fastText's softmax may end at 1.00001
+    return language, min(max(float(probability), 0.0), 1.0)  # fastText's may end at 1.00001
 
 
 def one_line(text: str) -> str:
@@ -224,10 +210,9 @@ def model_values(
     """
     found: dict[str, float | None] = {}
     if models.language and not _OF_LANGUAGE.isdisjoint(wanted):
-        language = language_of(document.whole, models.language)
+        language, found["language_probability"] = language_of(document.whole, models.language)
         stated = stated_languages(document.language)
-        found["language_probability"] = language.probability
-        found["language_is"] = float(language.language in stated) if stated else None
+        found["language_is"] = float(language in stated) if stated else None
     if models.blocklist is not None and document.url and host_of(document.url):
         found |= models.blocklist.measures(document.url)
     if models.perplexity is None:

@@ -25,11 +25,19 @@ from lc_assets.text.characters import (
 from lc_assets.text.hashing import WordSet, absorb, find_word, slot_in, whole
 from lc_assets.text.numbering import first_bytes, number_pieces
 
-N_RAW: Final = 8
-RAW_WORDS, ALPHABETIC, ALL_CAPS, STOP_WORDS, SENTENCES, SYMBOLS, CURLY, ELLIPSIS_LINES = range(
-    N_RAW
-)
-"""Indices into the counts of a document."""
+
+class RawCounts(NamedTuple):
+    """Counts of a document."""
+
+    words: int
+    alphabetic: int
+    all_caps: int
+    stop_words: int
+    sentences: int
+    symbols: int
+    curly: int
+    ellipsis_lines: int
+
 
 _SPACE, _NEWLINE, _ZERO, _NINE = 32, 10, 0x30, 0x39
 _HASH, _BANG, _DOT, _QUESTION = 0x23, 0x21, 0x2E, 0x3F
@@ -70,9 +78,8 @@ def scan_raw(
     bits: UInt16s,
     seed: np.uint64,
     stop_words: WordSet,
-    counts: Int64s,
     lines: Int64s,
-) -> None:
+) -> RawCounts:
     """Count raw words, sentences and symbols, and describe each line.
 
     Args:
@@ -80,7 +87,6 @@ def scan_raw(
         bits: `lc_assets.text.characters.character_bits`.
         seed: of hashes.
         stop_words: to look raw words up in.
-        counts: filled with `N_RAW` counts.
         lines: counts of lines; `ENDS` to `UPPER_CASE` are filled.
     """
     n, n_listed = data.size, stop_words.hashes.size
@@ -157,9 +163,8 @@ def scan_raw(
             n_stop += find_word(data, start, i, state, stop_words) > 0
     if n and data[n - 1] != _NEWLINE:
         n_ellipsis_lines += _end_line(lines, line, n_chars, n_upper, last, dots)
-    counts[RAW_WORDS], counts[ALPHABETIC], counts[ALL_CAPS] = n_words, n_alphabetic, n_caps
-    counts[STOP_WORDS], counts[SENTENCES], counts[SYMBOLS] = n_stop, n_sentences, n_symbols
-    counts[CURLY], counts[ELLIPSIS_LINES] = n_curly, n_ellipsis_lines
+    counts = n_words, n_alphabetic, n_caps, n_stop, n_sentences, n_symbols, n_curly
+    return RawCounts(*counts, n_ellipsis_lines)
 
 
 @compiled

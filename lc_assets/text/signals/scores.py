@@ -15,19 +15,10 @@ from lc_assets.compiling import compiled
 from lc_assets.text.hashing import WordSet
 from lc_assets.text.numbering import count_grams
 from lc_assets.text.signals.passes import (
-    ALL_CAPS,
-    ALPHABETIC,
     CHARS,
-    CURLY,
-    ELLIPSIS_LINES,
     ENDS,
     N_LINES,
-    N_RAW,
     NUMBERS,
-    RAW_WORDS,
-    SENTENCES,
-    STOP_WORDS,
-    SYMBOLS,
     UPPER_CASE,
     scan_raw,
     scan_words,
@@ -132,11 +123,10 @@ def compute_scores(
     scores = np.full(N_SCORES, nan)
     lines = np.zeros((N_LINES, n_lines), np.int64)
     shares = np.zeros((2, n_lines), np.float64)
-    raw = np.zeros(N_RAW, np.int64)
     # Phase 1: the passes.
     words = scan_words(folded, bits, seed, bad_words.words, lines)
     n_words = words.numbers.size
-    scan_raw(data, bits, seed, stop_words, raw, lines)
+    raw = scan_raw(data, bits, seed, stop_words, lines)
     # Phase 2: lines.
     start = np.int64(0)
     for line in range(n_lines):
@@ -155,7 +145,7 @@ def compute_scores(
     n_chars = before[n_words]
     chars = max(n_chars, 1)
     # Phase 4: the document's scores.
-    scores[0] = raw[CURLY] / max(start, 1)
+    scores[0] = raw.curly / (start or 1)
     scores[1] = words.n_lorem / max(n_chars + n_words - 1, 1)
     scores[2] = grams[10, 3] / chars
     for length in range(5, 10):
@@ -164,19 +154,19 @@ def compute_scores(
     for length in range(2, 5):
         if grams[length, 0] > 1:
             scores[length + 6] = grams[length, 0] * grams[length, 1] / chars
-    if raw[RAW_WORDS]:
-        scores[11] = raw[ALL_CAPS] / raw[RAW_WORDS]
-        scores[13] = 1 - raw[ALPHABETIC] / raw[RAW_WORDS]
-        scores[17] = raw[SYMBOLS] / raw[RAW_WORDS]
+    if raw.words:
+        scores[11] = raw.all_caps / raw.words
+        scores[13] = 1 - raw.alphabetic / raw.words
+        scores[17] = raw.symbols / raw.words
     if n_lines:
-        scores[12] = raw[ELLIPSIS_LINES] / n_lines
+        scores[12] = raw.ellipsis_lines / n_lines
     if n_words:
         scores[14] = len(words.counts) / n_words
         scores[15] = n_chars / n_words
         scores[18] = entropy(words.counts, n_words)
-    scores[16] = raw[SENTENCES]
+    scores[16] = raw.sentences
     scores[19] = n_words
-    scores[20] = raw[STOP_WORDS] / raw[RAW_WORDS] if n_words else 0.0
+    scores[20] = raw.stop_words / raw.words if n_words else 0.0
     scores[21] = _count_listed(words.numbers, words.listed, bad_words)
     for i in range(N_SCORES):
         if scores[i] == scores[i]:
