@@ -68,7 +68,7 @@ def graph_page(stages: Sequence[Stage]) -> str:
     for stage in stages:
         for upstream, partitions in stage.reads.items():
             label = "" if partitions.words == SAME_SNAPSHOT.words else f"|{partitions.words}|"
-            lines.append(f"  {upstream.name} -->{label} {stage.name}")
+            lines.append(f"  {upstream} -->{label} {stage.name}")
     graph = "\n".join(lines)
     return f"""\
 # The graph of stages

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lc_assets.stages.catalogue import STAGES
+
 ROOT = Path(__file__).parents[1]
 ALLOWED = {"tokenizers.py": 1}
 """tiktoken's panic is a BaseException that can be named only after it is caught; whatever else is
@@ -50,6 +52,14 @@ def test_a_loader_loads_few_modules(module):
     """A training process reads at most 25 modules of this package to load rows."""
     names = loaded_by(f"lc_assets.loaders.{module}", whole_names=True)
     assert len({name for name in names if name.startswith("lc_assets")}) <= 25
+
+
+def test_stages_read_stages_before_them():
+    """Each by the name of a stage; so the list of stages is an order in which they can be built."""
+    before: set[str] = set()
+    for stage in STAGES:
+        assert set(stage.reads) <= before, stage.name
+        before.add(stage.name)
 
 
 def test_the_command_line_starts_light():

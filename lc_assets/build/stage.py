@@ -196,7 +196,7 @@ class Stage:
         description: one sentence for the UI and the README.
         code_version: incremented by hand whenever the same inputs and settings would give different
             bytes.
-        reads: the upstream stages, and which of their partitions.
+        reads: the names of the upstream stages, and which of their partitions.
         params: maps a recipe and a key to all settings that affect the bytes, as plain values.
         checks: run on the staging folder before publishing, and as Dagster asset checks.
         write: writes one partition's files into the staging folder, each atomically, and returns
@@ -225,7 +225,7 @@ class Stage:
     name: str
     description: str = ""
     code_version: str
-    reads: Mapping["Stage", Partitions]
+    reads: Mapping[str, Partitions]
     params: Callable[[Recipe, str], dict[str, Any]]
     checks: tuple[Check, ...]
     write: Callable[["BuildContext", StagingFolder], Counts]
@@ -249,7 +249,7 @@ class Stage:
     @property
     def upstream(self) -> tuple[str, ...]:
         """Names of the stages it reads."""
-        return tuple(stage.name for stage in self.reads)
+        return tuple(self.reads)
 
     @property
     def reads_others(self) -> bool:
@@ -259,7 +259,7 @@ class Stage:
     @property
     def by_summary(self) -> tuple[str, ...]:
         """Names of the stages of which only summaries are read."""
-        return tuple(stage.name for stage, found in self.reads.items() if found.by_summary)
+        return tuple(stage for stage, found in self.reads.items() if found.by_summary)
 
     def build(self, context: "BuildContext", key: str) -> "Built":
         """Build partition ``key``, see `lc_assets.build.building.build`.
@@ -274,10 +274,11 @@ class Stage:
 
     def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
         """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""
-        return any(
-            found.is_needed(recipe) and found.selects(recipe, key, upstream_key)
-            for upstream, found in self.reads.items()
-            if upstream.name == stage
+        found = self.reads.get(stage)
+        return (
+            found is not None
+            and found.is_needed(recipe)
+            and found.selects(recipe, key, upstream_key)
         )
 
     def inputs(self, lake: Lake, recipe: Recipe, key: str) -> dict[str, Published]:
@@ -294,18 +295,16 @@ class Stage:
             if self.reads_others:
                 read += self._published(lake, recipe, key, stage)
             elif found.only is not None:
-                read.append(lake.partition(stage.name, found.only(key)).require())
+                read.append(lake.partition(stage, found.only(key)).require())
         return {published.name: published for published in read}
 
-    def _published(
-        self, lake: Lake, recipe: Recipe, key: str, stage: "Stage"
-    ) -> Iterator[Published]:
+    def _published(self, lake: Lake, recipe: Recipe, key: str, stage: str) -> Iterator[Published]:
         """The published partitions of one stage that are read."""
         found = self.reads[stage]
-        for other in lake.keys(stage.name) if found.only is None else [found.only(key)]:
+        for other in lake.keys(stage) if found.only is None else [found.only(key)]:
             if not found.selects(recipe, key, other):
                 continue
-            partition = lake.partition(stage.name, other)
+            partition = lake.partition(stage, other)
             by_summary = found.by_summary and other != key
             published = partition.current_summary() if by_summary else partition.current()
             if published is not None:

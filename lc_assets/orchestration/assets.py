@@ -23,6 +23,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.orchestration.metadata import result_of
 from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets.sources.settings import source_name
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.withdrawal.contents import CHECK as WITHDRAWN
 from lc_assets.stages.withdrawal.contents import SERVED, nothing_withdrawn_is_served
@@ -110,16 +111,16 @@ def code_version_of(stage: Stage, recipe: Recipe, snapshots: Sequence[SnapshotId
 
 
 def _dep(
-    stage: Stage, upstream: Stage, recipe: Recipe, snapshots: Sequence[SnapshotId]
+    stage: Stage, upstream: str, recipe: Recipe, snapshots: Sequence[SnapshotId]
 ) -> dg.AssetDep:
     """Which partitions of an upstream asset a partition reads."""
-    key = dg.AssetKey(upstream.name)
-    if upstream.partitioned_by == "nothing" or not stage.reads_others:
+    key = dg.AssetKey(upstream)
+    if stage_named(upstream).partitioned_by == "nothing" or not stage.reads_others:
         return dg.AssetDep(key)
     if stage.partitioned_by != "snapshot":
         return dg.AssetDep(key, partition_mapping=dg.AllPartitionMapping())
     mapping: dict[str, list[str]] = {
-        other: [own for own in snapshots if stage.is_fed_by(recipe, own, upstream.name, other)]
+        other: [own for own in snapshots if stage.is_fed_by(recipe, own, upstream, other)]
         for other in snapshots
     }
     return dg.AssetDep(key, partition_mapping=dg.StaticPartitionMapping(mapping))

@@ -95,5 +95,5 @@ def read_by(stage: Stage, recipe: Recipe) -> Iterator[str]:
     """Names of the stages that a stage reads, directly or not, by a recipe."""
     for upstream, partitions in stage.reads.items():
         if partitions.is_needed(recipe):
-            yield upstream.name
-            yield from read_by(upstream, recipe)
+            yield upstream
+            yield from read_by(stage_named(upstream), recipe)

@@ -24,9 +24,6 @@ from lc_assets.stages.lineage.whereabouts import (
     samples_of,
     whereabouts_of,
 )
-from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
-from lc_assets.stages.rows.longcrawl import STAGE as LONGCRAWL
-from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_snapshot
 
@@ -49,10 +46,10 @@ def lake_as_of(
     if version is None:
         return lake
     if snapshot is None:
-        partition = lake.partition(LONGCRAWL.name)
+        partition = lake.partition("longcrawl")
     else:
-        stage = PACKED_ROWS if packed else TOKEN_GRID
-        partition = lake.partition(stage.name, parse_snapshot(snapshot))
+        stage = "packed_rows" if packed else "token_grid"
+        partition = lake.partition(stage, parse_snapshot(snapshot))
     pin = Pin(version=version, digest=partition.at(version).digest)
     return pinned_lake(lake, {partition.name: pin}, f"--version {version}")
 
@@ -66,7 +63,7 @@ def trace_row(lake: Lake, row: int, split: str, snapshot: str | None, column: in
             f"{span.published.name}"
         )
     else:
-        grid = lake.partition(TOKEN_GRID.name, snapshot).require()
+        grid = lake.partition("token_grid", snapshot).require()
         span = find_row(lake, grid, split, row)
         say(f"{split} row {row:,} of {grid.name}")
     show_span(lake, span)
@@ -77,7 +74,7 @@ def trace_row(lake: Lake, row: int, split: str, snapshot: str | None, column: in
 
 def trace_packed_row(lake: Lake, row: int, split: str, snapshot: str, column: int | None) -> None:
     """From a row of one snapshot's packed rows, or one token of it, to the documents in it."""
-    packed = lake.partition(PACKED_ROWS.name, snapshot).require()
+    packed = lake.partition("packed_rows", snapshot).require()
     spans = spans_of_packed_row(packed, split, row)
     say(f"{split} row {row:,} of {packed.name}, version {packed.version}")
     lines = [

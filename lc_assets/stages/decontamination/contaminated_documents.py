@@ -57,7 +57,6 @@ from lc_assets.stages.decontamination.evidence import (
     write_common,
     write_items,
 )
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.contamination.overlaps import (
     Mode,
     Weigher,
@@ -296,7 +295,7 @@ STAGE = Stage(
         "evaluation sets, and where."
     ),
     code_version="2",
-    reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT},
+    reads={"filtered_documents": SAME_SNAPSHOT},
     params=_params,
     checks=(
         reads_all_upstream_documents("filtered_documents"),

@@ -42,8 +42,6 @@ from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish
 from lc_assets.records import record
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.text.duplicates.minhash import (
     FAST,
@@ -247,7 +245,7 @@ STAGE = Stage(
         "published, otherwise computed."
     ),
     code_version="1",
-    reads={RAW_SNAPSHOT: SAME_SNAPSHOT, FILTERED_DOCUMENTS: SAME_SNAPSHOT},
+    reads={"raw_snapshot": SAME_SNAPSHOT, "filtered_documents": SAME_SNAPSHOT},
     params=lambda recipe, _: {
         "signatures": recipe.document_signatures.signatures,
         "schemes": [RPV2.label, FAST.label],

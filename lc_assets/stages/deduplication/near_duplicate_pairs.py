@@ -51,9 +51,7 @@ from lc_assets.stages.deduplication.index import (
     shards_at,
 )
 from lc_assets.stages.deduplication.queries import parquet, queries
-from lc_assets.stages.deduplication.signature_index import STAGE as SIGNATURE_INDEX
 from lc_assets.stages.deduplication.verification import Part, compared_pairs
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.keys import Hashes, jaccard, shingle_hashes
 from lc_assets.vocabulary import Shard, parse_document_id
@@ -237,7 +235,7 @@ STAGE = Stage(
         "by its texts."
     ),
     code_version="2",
-    reads={FILTERED_DOCUMENTS: THIS_AND_OLDER.summarized(), SIGNATURE_INDEX: THIS_AND_OLDER},
+    reads={"filtered_documents": THIS_AND_OLDER.summarized(), "signature_index": THIS_AND_OLDER},
     params=_params,
     checks=(the_pairs_add_up, pairs_are_as_alike_as_they_say),
     group="documents",

@@ -57,7 +57,6 @@ from lc_assets.counts import Counts
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
-from lc_assets.stages.decontamination.contaminated_documents import STAGE as CONTAMINATED_DOCUMENTS
 from lc_assets.stages.deduplication.deciding import (
     NEAR,
     REASONS,
@@ -70,12 +69,8 @@ from lc_assets.stages.deduplication.deciding import (
     withdrawn,
 )
 from lc_assets.stages.deduplication.facts import gather_facts, gather_families
-from lc_assets.stages.deduplication.near_duplicate_pairs import STAGE as NEAR_DUPLICATE_PAIRS
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as NEAR_PAIRS_TABLE
 from lc_assets.stages.deduplication.queries import queries, quoted
-from lc_assets.stages.deduplication.signature_index import STAGE as SIGNATURE_INDEX
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.withdrawal.snapshot_withdrawals import STAGE as SNAPSHOT_WITHDRAWALS
 from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWALS_TABLE
 from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
 from lc_assets.vocabulary import parse_document_id
@@ -306,11 +301,11 @@ STAGE = Stage(
     ),
     code_version="2",
     reads={
-        FILTERED_DOCUMENTS: _OLDER_OR_ALL.summarized(),
-        SIGNATURE_INDEX: _OLDER_OR_ALL.only_if(_are_duplicates_removed),
-        NEAR_DUPLICATE_PAIRS: _OLDER_OR_ALL.only_if(_are_duplicates_removed),
-        CONTAMINATED_DOCUMENTS: SAME_SNAPSHOT,
-        SNAPSHOT_WITHDRAWALS: SAME_SNAPSHOT,
+        "filtered_documents": _OLDER_OR_ALL.summarized(),
+        "signature_index": _OLDER_OR_ALL.only_if(_are_duplicates_removed),
+        "near_duplicate_pairs": _OLDER_OR_ALL.only_if(_are_duplicates_removed),
+        "contaminated_documents": SAME_SNAPSHOT,
+        "snapshot_withdrawals": SAME_SNAPSHOT,
     },
     params=_params,
     checks=(removals_add_up, every_near_duplicate_has_one_that_stays, everything_withdrawn_goes),

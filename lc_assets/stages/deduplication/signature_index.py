@@ -38,7 +38,6 @@ from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of
 from lc_assets.publishing import publish_bytes
 from lc_assets.records import record
 from lc_assets.stages.deduplication.document_signatures import MINHASH_SUFFIX
-from lc_assets.stages.deduplication.document_signatures import STAGE as DOCUMENT_SIGNATURES
 from lc_assets.stages.deduplication.facts import write_facts
 from lc_assets.stages.deduplication.index import (
     BANDED,
@@ -58,7 +57,6 @@ from lc_assets.stages.deduplication.index import (
     shards_path,
     sorted_bands,
 )
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.duplicates.keys import band_keys
 
 FILE_DOCUMENTS: Final = 1 << 16
@@ -271,7 +269,7 @@ STAGE = Stage(
         "newer snapshot."
     ),
     code_version="1",
-    reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT, DOCUMENT_SIGNATURES: SAME_SNAPSHOT},
+    reads={"filtered_documents": SAME_SNAPSHOT, "document_signatures": SAME_SNAPSHOT},
     params=_params,
     checks=(every_document_has_its_place, bands_are_those_of_the_signatures),
     group="documents",

@@ -64,7 +64,6 @@ from lc_assets.sources.files import FileSource
 from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_of_key
 from lc_assets.stages.decontamination.contaminated_documents import EVIDENCE_SUFFIX, INDEX, cutter
-from lc_assets.stages.decontamination.contaminated_documents import STAGE as CONTAMINATED_DOCUMENTS
 from lc_assets.stages.deduplication.paragraphs import (
     NOTHING_LEFT,
     PARAGRAPHS_FILE,
@@ -72,10 +71,7 @@ from lc_assets.stages.deduplication.paragraphs import (
     publish_repeated,
     spans_by_id,
 )
-from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import remaining_read, removed_in
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.shard_inputs import file_records
 from lc_assets.text.contamination.overlaps import without_spans
@@ -307,12 +303,12 @@ STAGE = Stage(
     ),
     code_version="1",
     reads={
-        RAW_SNAPSHOT: SAME_SNAPSHOT,
-        FILTERED_DOCUMENTS: SAME_SNAPSHOT,
-        CONTAMINATED_DOCUMENTS: SAME_SNAPSHOT.only_if(
+        "raw_snapshot": SAME_SNAPSHOT,
+        "filtered_documents": SAME_SNAPSHOT,
+        "contaminated_documents": SAME_SNAPSHOT.only_if(
             lambda recipe: recipe.contaminated_documents.action == "cut"
         ),
-        REMOVED_DOCUMENTS: SAME_SNAPSHOT,
+        "removed_documents": SAME_SNAPSHOT,
     },
     params=_params,
     checks=(

@@ -61,7 +61,6 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.records import record
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import parse_document_id
 
@@ -260,7 +259,7 @@ STAGE = Stage(
         "the values that rules used."
     ),
     code_version="1",
-    reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT},
+    reads={"filtered_documents": SAME_SNAPSHOT},
     params=lambda _, __: {},
     checks=(
         reads_all_upstream_documents("filtered_documents"),

@@ -40,7 +40,6 @@ from lc_assets.stages.documents.measuring import (
     numbers_of,
     rules_of_key,
 )
-from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.shard_inputs import (
     SKIPPED,
     VALUES_SUFFIX,
@@ -192,7 +191,7 @@ STAGE = Stage(
     name="document_signals",
     description="Values of all documents of one snapshot, and their signals as lines; on request.",
     code_version="1",
-    reads={RAW_SNAPSHOT: SAME_SNAPSHOT},
+    reads={"raw_snapshot": SAME_SNAPSHOT},
     params=_params,
     checks=(every_document_has_its_values, shard_counts_match),
     wanted=lambda recipe: recipe.document_signals.values or recipe.document_signals.lines,

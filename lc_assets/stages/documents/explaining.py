@@ -30,8 +30,6 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
 from lc_assets.sources.redpajama_v2 import signals_path
-from lc_assets.stages.documents.document_signals import STAGE as DOCUMENT_SIGNALS
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.documents.measuring import record_offers
 from lc_assets.stages.documents.shard_inputs import VALUES_SUFFIX
 from lc_assets.stages.lineage.histories import why_dropped
@@ -157,8 +155,8 @@ def explain_in_lake(
         NotPublished: if the partition is not published, or has no information on the document.
     """
     shard, _ = parse_document_id(identity)
-    filtered = lake.partition(FILTERED_DOCUMENTS.name, shard.snapshot).require()
-    stored = lake.partition(DOCUMENT_SIGNALS.name, shard.snapshot).current()
+    filtered = lake.partition("filtered_documents", shard.snapshot).require()
+    stored = lake.partition("document_signals", shard.snapshot).current()
     params = filtered.receipt.fingerprint.params
     filtered_by = msgspec.convert(params["rules"], RuleSet)
     kept = _line(filtered, f"{shard.name}{DOCUMENTS_SUFFIX}", identity)

@@ -43,14 +43,12 @@ from lc_assets.lake.versions import Published
 from lc_assets.sources.files import FileSource
 from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_of_key
-from lc_assets.stages.documents.document_signals import STAGE as DOCUMENT_SIGNALS
 from lc_assets.stages.documents.measuring import (
     computed_columns,
     lists_of,
     models_of,
     rules_of_key,
 )
-from lc_assets.stages.documents.raw_snapshot import STAGE as RAW_SNAPSHOT
 from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.documents.shard_filtering import (
     NO_TEXT,
@@ -92,7 +90,7 @@ def write_filtered_documents(context: BuildContext, staging: StagingFolder) -> C
         fields=_fields_read(context.recipe, of_files=source is not None),
         order_by=context.recipe.packed_rows.order_by,
     )
-    stored = staging.inputs.get(f"{DOCUMENT_SIGNALS.name}/{key}")
+    stored = staging.inputs.get(f"document_signals/{key}")
     if stored is not None:
         paths = [stored.folder / f"{task.name}{VALUES_SUFFIX}" for task in tasks]
         tasks = [
@@ -148,7 +146,7 @@ def _refuse_no_text(source: FileSource, tasks: Sequence[ShardTask], counts: Coun
 
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     """What filtering reads of each shard: its files upstream, and the stored values."""
-    found, stored = reads_of_shards(inputs, key), inputs.get(f"{DOCUMENT_SIGNALS.name}/{key}")
+    found, stored = reads_of_shards(inputs, key), inputs.get(f"document_signals/{key}")
     values = {} if stored is None else documents_read(stored, VALUES_SUFFIX)
     return {
         name: (*reads, *((values[name],) if name in values else ()))
@@ -160,7 +158,7 @@ def every_shard_was_filtered(check_input: CheckInput) -> CheckResult:
     """No shard was skipped or filtered without its list of duplicates because an upstream file is
     missing or broken.
     """
-    shards = [files.shard for files in read_manifest(check_input.only_input(RAW_SNAPSHOT.name))]
+    shards = [files.shard for files in read_manifest(check_input.only_input("raw_snapshot"))]
     done = {path.name.removesuffix(DROPPED_SUFFIX) for path in dropped_files(check_input.folder)}
     lost = [shard.tag for shard in shards if shard.name not in done]
     why = [
@@ -228,8 +226,8 @@ STAGE = Stage(
     ),
     code_version="2",
     reads={
-        RAW_SNAPSHOT: SAME_SNAPSHOT,
-        DOCUMENT_SIGNALS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.document_signals.values),
+        "raw_snapshot": SAME_SNAPSHOT,
+        "document_signals": SAME_SNAPSHOT.only_if(lambda recipe: recipe.document_signals.values),
     },
     params=_params,
     checks=(

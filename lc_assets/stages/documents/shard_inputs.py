@@ -30,7 +30,6 @@ from lc_assets.stages.documents.measuring import (
     rules_of_key,
     with_language,
 )
-from lc_assets.stages.documents.raw_snapshot import STAGE as RAW
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.text.rules.models import Models
 from lc_assets.text.rules.rules import RuleSet
@@ -130,7 +129,7 @@ def shard_tasks(context: BuildContext, staging: StagingFolder, **more: Any) -> l
             source=file_source(context.recipe.sources, key),
             **more,
         )
-        for files in read_manifest(staging.inputs[f"{RAW.name}/{key}"])
+        for files in read_manifest(staging.inputs[f"raw_snapshot/{key}"])
     ]
 
 
@@ -138,7 +137,7 @@ def reads_of_shards(inputs: Mapping[str, Published], key: str) -> dict[str, Read
     """The inputs of each shard: its upstream files, as listed in the manifest."""
     return {
         files.shard.name: tuple(map(_read, PARTS_READ, map(files.parts.get, PARTS_READ)))
-        for files in read_manifest(inputs[f"{RAW.name}/{key}"])
+        for files in read_manifest(inputs[f"raw_snapshot/{key}"])
     }
 
 

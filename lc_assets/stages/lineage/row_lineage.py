@@ -42,10 +42,8 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.deduplication.removed_documents import REMOVALS
-from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
 from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
-from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import SPLITS
 
@@ -187,7 +185,7 @@ STAGE = Stage(
         "in milliseconds."
     ),
     code_version="1",
-    reads={TOKEN_GRID: SAME_SNAPSHOT, REMOVED_DOCUMENTS: SAME_SNAPSHOT},
+    reads={"token_grid": SAME_SNAPSHOT, "removed_documents": SAME_SNAPSHOT},
     params=lambda _, __: {},
     checks=(every_row_is_recorded, every_row_is_found_by_its_keys),
     group="tokens",

@@ -41,7 +41,6 @@ from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.publishing import finished
 from lc_assets.stages import watching
 from lc_assets.stages.deduplication.queries import check_by_queries, queries
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.links.crawl_files import (
     FILES_TABLE,
     crawl_of,
@@ -259,7 +258,7 @@ STAGE = Stage(
         "The record in the crawl's archives of each filtered document's page, for one snapshot."
     ),
     code_version="1",
-    reads={FILTERED_DOCUMENTS: SAME_SNAPSHOT},
+    reads={"filtered_documents": SAME_SNAPSHOT},
     params=_params,
     checks=(
         reads_all_upstream_documents("filtered_documents"),

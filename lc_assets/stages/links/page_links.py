@@ -32,10 +32,8 @@ from lc_assets.stages.deduplication.queries import (
     check_by_queries,
     queries_over,
 )
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.links.crawl_files import crawl_of, kind_that_is_read, links_are_wanted
 from lc_assets.stages.links.html_index import INDEX_SUFFIX, index_files
-from lc_assets.stages.links.html_index import STAGE as HTML_INDEX
 from lc_assets.stages.links.link_tables import HTML_INDEX as PAGES
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.links.page_captures import counts_after
@@ -187,7 +185,7 @@ STAGE = Stage(
         "links have no target."
     ),
     code_version="1",
-    reads={HTML_INDEX: SAME_SNAPSHOT, FILTERED_DOCUMENTS: SAME_SNAPSHOT},
+    reads={"html_index": SAME_SNAPSHOT, "filtered_documents": SAME_SNAPSHOT},
     params=_params,
     checks=(
         reads_all_upstream_documents("html_index"),

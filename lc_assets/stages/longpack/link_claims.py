@@ -37,11 +37,8 @@ from lc_assets.stages.deduplication.queries import (
     check_by_queries,
     queries_over,
 )
-from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
-from lc_assets.stages.links.page_links import STAGE as PAGE_LINKS
 from lc_assets.stages.links.page_links import page_links_files
 from lc_assets.stages.longpack.claiming import Claims, claim_links
 from lc_assets.tokens.orders import heldout
@@ -242,9 +239,9 @@ STAGE = Stage(
     ),
     code_version="1",
     reads={
-        PAGE_LINKS: SAME_SNAPSHOT,
-        FILTERED_DOCUMENTS: SAME_SNAPSHOT,
-        REMOVED_DOCUMENTS: SAME_SNAPSHOT,
+        "page_links": SAME_SNAPSHOT,
+        "filtered_documents": SAME_SNAPSHOT,
+        "removed_documents": SAME_SNAPSHOT,
     },
     params=_params,
     checks=(

@@ -38,16 +38,13 @@ from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN
 from lc_assets.packing.longpack import PART_TOKENS, ROOT_LINE, part_text
 from lc_assets.publishing import finished
 from lc_assets.stages.deduplication.queries import Tables, check_by_queries
-from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import removed_in
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.links.link_tables import LINK_CLAIMS as LINK_CLAIMS_SCHEMA
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.longpack.gathering import (
     pack_documents,
     packed_documents_of,
 )
-from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
 from lc_assets.stages.longpack.link_claims import TABLE as CLAIMS_TABLE
 from lc_assets.stages.longpack.page_index import (
     INDEX,
@@ -269,9 +266,9 @@ STAGE = Stage(
     ),
     code_version="2",
     reads={
-        LINK_CLAIMS: SAME_SNAPSHOT,
-        FILTERED_DOCUMENTS: SAME_SNAPSHOT,
-        REMOVED_DOCUMENTS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.longpack_documents.rest),
+        "link_claims": SAME_SNAPSHOT,
+        "filtered_documents": SAME_SNAPSHOT,
+        "removed_documents": SAME_SNAPSHOT.only_if(lambda recipe: recipe.longpack_documents.rest),
     },
     params=lambda recipe, _: _params(recipe),
     checks=(

@@ -28,7 +28,6 @@ from lc_assets.formats.megatron.gpt_index import read_gpt_index, write_gpt_index
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.lake.versions import Published
 from lc_assets.mixing.gpt_index import build_gpt_index
-from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.vocabulary import SPLITS
 
@@ -168,7 +167,7 @@ STAGE = Stage(
         "index that Megatron would build."
     ),
     code_version="2",
-    reads={TOKEN_GRID: SAME_SNAPSHOT},
+    reads={"token_grid": SAME_SNAPSHOT},
     params=lambda recipe, _: plain(recipe.megatron_rows),
     checks=(megatron_rows_are_the_grids_rows, the_index_shuffles_whole_epochs),
     group="training",

@@ -32,7 +32,6 @@ from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.lake.versions import Published
 from lc_assets.mixing.gpt_index import build_gpt_index, lengthened, n_whole
 from lc_assets.publishing import publish_bytes
-from lc_assets.stages.megatron.megatron_rows import STAGE as MEGATRON_ROWS
 from lc_assets.stages.megatron.megatron_rows import samples_of
 from lc_assets.stages.mixes.mix_plans import (
     PLAIN,
@@ -44,7 +43,6 @@ from lc_assets.stages.mixes.mix_plans import (
     settings_of,
     source_name,
 )
-from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
 
 MIX_FILE = "mix.json"
 
@@ -285,8 +283,8 @@ STAGE = Stage(
     ),
     code_version="2",
     reads={
-        MEGATRON_ROWS: ALL_SNAPSHOTS.where(_takes_from("megatron_rows")),
-        PACKED_ROWS: ALL_SNAPSHOTS.where(_takes_from("packed_rows")),
+        "megatron_rows": ALL_SNAPSHOTS.where(_takes_from("megatron_rows")),
+        "packed_rows": ALL_SNAPSHOTS.where(_takes_from("packed_rows")),
     },
     params=lambda recipe, mix: params_of(recipe, mix) | {"megatron": plain(recipe.megatron_rows)},
     checks=(every_sample_can_be_found, the_blend_keeps_its_shares),

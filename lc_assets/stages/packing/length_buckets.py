@@ -32,7 +32,6 @@ from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
 from lc_assets.packing.lengths import bucket_names
 from lc_assets.publishing import gzipped, publish
 from lc_assets.records import record
-from lc_assets.stages.documents.clean_documents import STAGE as CLEAN_DOCUMENTS
 from lc_assets.stages.tokens.tokenizing import GAVE_UP
 
 DOCUMENTS: Final = "documents: "
@@ -132,7 +131,7 @@ STAGE = Stage(
     name="length_buckets",
     description="Clean documents of one snapshot by their length in tokens; on request.",
     code_version="1",
-    reads={CLEAN_DOCUMENTS: SAME_SNAPSHOT},
+    reads={"clean_documents": SAME_SNAPSHOT},
     params=_params,
     checks=(buckets_hold_the_documents,),
     wanted=lambda recipe: recipe.length_buckets.wanted,

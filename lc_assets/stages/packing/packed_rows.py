@@ -40,7 +40,6 @@ from lc_assets.stages.packing.packed_checks import (
 )
 from lc_assets.stages.packing.packing_plans import drawn_by, plan_packing, read_documents
 from lc_assets.stages.packing.packing_writing import PackedTask, read_ends, write_plan, write_task
-from lc_assets.stages.tokens.packing_tokens import STAGE as PACKING_TOKENS
 from lc_assets.vocabulary import SPLITS
 
 NOT_TAKEN = "not taken by the method"
@@ -160,7 +159,7 @@ STAGE = Stage(
         "and spans for masks."
     ),
     code_version="2",
-    reads={PACKING_TOKENS: SAME_SNAPSHOT},
+    reads={"packing_tokens": SAME_SNAPSHOT},
     params=_params,
     checks=(
         reads_all_upstream_documents("packing_tokens"),

@@ -38,10 +38,8 @@ from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.publishing import publish_bytes
-from lc_assets.stages.mixes.blended_mix import STAGE as BLENDED_MIX
 from lc_assets.stages.reports import drawing
 from lc_assets.stages.reports.data_sheet import LENGTH_BINS, Sheet, sheet_of
-from lc_assets.stages.rows.longcrawl import STAGE as LONGCRAWL
 from lc_assets.tokens.dtypes import memory_dtype
 
 README: Final = "README.md"
@@ -236,7 +234,7 @@ STAGE = Stage(
         "Card of the published rows and mixes: Markdown for Hugging Face, and one HTML page."
     ),
     code_version="2",
-    reads={LONGCRAWL: UNPARTITIONED, BLENDED_MIX: ALL_SNAPSHOTS},
+    reads={"longcrawl": UNPARTITIONED, "blended_mix": ALL_SNAPSHOTS},
     params=_params,
     checks=(the_card_agrees_with_the_order,),
     partitioned_by="nothing",

@@ -33,13 +33,8 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.packing.lengths import EDGES, bucket_counts, growth
 from lc_assets.publishing import finished
-from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import removed_in
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
-from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
 from lc_assets.stages.longpack.page_index import roots_tried
-from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
 from lc_assets.stages.reports.document_sets import (
     GROUPS,
     GROWTH,
@@ -251,11 +246,13 @@ STAGE = Stage(
     ),
     code_version="1",
     reads={
-        FILTERED_DOCUMENTS: SAME_SNAPSHOT,
-        REMOVED_DOCUMENTS: SAME_SNAPSHOT,
-        LONGPACK_DOCUMENTS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.longpack_documents.wanted),
-        LINK_CLAIMS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.longpack_documents.wanted),
-        PACKED_ROWS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.wanted),
+        "filtered_documents": SAME_SNAPSHOT,
+        "removed_documents": SAME_SNAPSHOT,
+        "longpack_documents": SAME_SNAPSHOT.only_if(
+            lambda recipe: recipe.longpack_documents.wanted
+        ),
+        "link_claims": SAME_SNAPSHOT.only_if(lambda recipe: recipe.longpack_documents.wanted),
+        "packed_rows": SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.wanted),
     },
     params=_params,
     checks=(every_document_has_a_length,),

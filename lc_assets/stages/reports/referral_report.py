@@ -36,9 +36,6 @@ from lc_assets.counts import Counts
 from lc_assets.formats.lists.word_lists import digest_of_words
 from lc_assets.packing.lengths import bucket_of
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
-from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
-from lc_assets.stages.packing.packed_rows import STAGE as PACKED_ROWS
 from lc_assets.stages.reports.document_sets import (
     DENSITIES,
     GROUPS,
@@ -52,7 +49,6 @@ from lc_assets.stages.reports.document_sets import (
     pieces_of_rows,
     shards_of_sets,
 )
-from lc_assets.stages.reports.length_report import STAGE as LENGTH_REPORT
 from lc_assets.stages.reports.length_report import SUFFIX as LENGTHS_SUFFIX
 from lc_assets.stages.reports.length_report import lengths_files
 from lc_assets.stages.reports.measuring import (
@@ -268,10 +264,12 @@ STAGE = Stage(
     ),
     code_version="1",
     reads={
-        LENGTH_REPORT: SAME_SNAPSHOT,
-        FILTERED_DOCUMENTS: SAME_SNAPSHOT,
-        LONGPACK_DOCUMENTS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.longpack_documents.wanted),
-        PACKED_ROWS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.wanted),
+        "length_report": SAME_SNAPSHOT,
+        "filtered_documents": SAME_SNAPSHOT,
+        "longpack_documents": SAME_SNAPSHOT.only_if(
+            lambda recipe: recipe.longpack_documents.wanted
+        ),
+        "packed_rows": SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.wanted),
     },
     params=_params,
     checks=(every_sample_has_the_requested_size,),

@@ -28,7 +28,6 @@ from lc_assets.formats.arrays.order import GlobalOrder, OrderSource, write_order
 from lc_assets.lake.versions import Published
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.rows.token_grid import ROWS_FILE, rows_of, shared_nothing
-from lc_assets.stages.rows.token_grid import STAGE as TOKEN_GRID
 from lc_assets.tokens.orders import interleave
 from lc_assets.vocabulary import SPLITS
 
@@ -173,7 +172,7 @@ STAGE = Stage(
         "stored as a small index."
     ),
     code_version="1",
-    reads={TOKEN_GRID: ALL_SNAPSHOTS},
+    reads={"token_grid": ALL_SNAPSHOTS},
     params=lambda _, __: {},
     checks=(every_row_has_one_place, the_order_rises_by_priority, no_document_is_on_both_sides),
     partitioned_by="nothing",

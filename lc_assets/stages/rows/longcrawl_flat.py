@@ -43,7 +43,6 @@ from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
-from lc_assets.stages.rows.longcrawl import STAGE as LONGCRAWL
 from lc_assets.vocabulary import SPLITS
 
 CHECKED_ROWS = 64
@@ -187,7 +186,7 @@ STAGE = Stage(
         "All rows in the global order as one Zarr in LongCrawl64's published layout; on request."
     ),
     code_version="2",
-    reads={LONGCRAWL: UNPARTITIONED},
+    reads={"longcrawl": UNPARTITIONED},
     params=lambda recipe, _: plain(recipe.longcrawl_flat),
     checks=(the_flat_rows_are_the_ordered_rows,),
     refused=_too_many_ids,

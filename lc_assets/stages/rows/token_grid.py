@@ -51,7 +51,6 @@ from lc_assets.stages.rows.row_plans import (
     rows_of_documents,
     uniform_on_a_line,
 )
-from lc_assets.stages.tokens.token_documents import STAGE as TOKEN_DOCUMENTS
 from lc_assets.tokens.orders import unroll_rows
 from lc_assets.vocabulary import SPLITS
 
@@ -314,7 +313,7 @@ STAGE = Stage(
         "rolled and split, as Zarr, with their documents."
     ),
     code_version="3",
-    reads={TOKEN_DOCUMENTS: SAME_SNAPSHOT},
+    reads={"token_documents": SAME_SNAPSHOT},
     params=lambda recipe, _: plain(recipe.token_grid),
     checks=(
         reads_all_upstream_documents("token_documents"),

@@ -45,17 +45,13 @@ from lc_assets.build.tables import read_lines
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.lake.versions import Published
-from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import (
     remaining_read,
     removed_in,
     removes_documents,
 )
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.documents.filtered_documents import fields_for_packing
-from lc_assets.stages.longpack.link_claims import STAGE as LINK_CLAIMS
 from lc_assets.stages.longpack.link_claims import TABLE as CLAIMS_TABLE
-from lc_assets.stages.longpack.longpack_documents import STAGE as LONGPACK_DOCUMENTS
 from lc_assets.stages.tokens.tokenizing import (
     SUFFIXES,
     params_of,
@@ -115,7 +111,7 @@ def _left_out(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, 
     """
     found = removed_in(inputs, key)
     if (packed := inputs.get(f"{LONGPACK}/{key}")) is not None:
-        for name in _ids_in(packed, inputs[f"{LINK_CLAIMS.name}/{key}"]):
+        for name in _ids_in(packed, inputs[f"link_claims/{key}"]):
             found.setdefault(parse_document_id(name)[0].name, {}).setdefault(name, IN_LONGPACK)
     return found
 
@@ -183,12 +179,12 @@ STAGE = Stage(
     ),
     code_version="2",
     reads={
-        FILTERED_DOCUMENTS: SAME_SNAPSHOT.only_if(_is_natural),
-        REMOVED_DOCUMENTS: SAME_SNAPSHOT.only_if(
+        "filtered_documents": SAME_SNAPSHOT.only_if(_is_natural),
+        "removed_documents": SAME_SNAPSHOT.only_if(
             lambda recipe: _is_natural(recipe) and removes_documents(recipe)
         ),
-        LINK_CLAIMS: SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.documents == "both"),
-        LONGPACK_DOCUMENTS: SAME_SNAPSHOT.only_if(
+        "link_claims": SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.documents == "both"),
+        "longpack_documents": SAME_SNAPSHOT.only_if(
             lambda recipe: recipe.packed_rows.documents != "natural"
         ),
     },

@@ -24,13 +24,11 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import TOKENIZED
 from lc_assets.counts import Counts
-from lc_assets.stages.deduplication.removed_documents import STAGE as REMOVED_DOCUMENTS
 from lc_assets.stages.deduplication.removed_documents import (
     remaining_read,
     removed_in,
     removes_documents,
 )
-from lc_assets.stages.documents.filtered_documents import STAGE as FILTERED_DOCUMENTS
 from lc_assets.stages.tokens.tokenizing import (
     SUFFIXES,
     params_of,
@@ -62,8 +60,8 @@ STAGE = Stage(
     ),
     code_version="3",
     reads={
-        FILTERED_DOCUMENTS: SAME_SNAPSHOT,
-        REMOVED_DOCUMENTS: SAME_SNAPSHOT.only_if(removes_documents),
+        "filtered_documents": SAME_SNAPSHOT,
+        "removed_documents": SAME_SNAPSHOT.only_if(removes_documents),
     },
     params=lambda recipe, _: params_of(recipe.token_documents),
     checks=(

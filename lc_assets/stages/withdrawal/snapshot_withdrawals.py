@@ -26,8 +26,6 @@ from lc_assets.build.tables import WITHDRAWN, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.versions import Published
-from lc_assets.stages.documents.document_keys import STAGE as DOCUMENT_KEYS
-from lc_assets.stages.withdrawal.withdrawn_documents import STAGE as WITHDRAWN_DOCUMENTS
 from lc_assets.stages.withdrawal.withdrawn_documents import TABLE as ALL_TABLE
 from lc_assets.stages.withdrawal.withdrawn_documents import are_lists_named
 
@@ -78,8 +76,8 @@ STAGE = Stage(
     ),
     code_version="1",
     reads={
-        WITHDRAWN_DOCUMENTS: UNPARTITIONED,
-        DOCUMENT_KEYS: SAME_SNAPSHOT.only_if(are_lists_named),
+        "withdrawn_documents": UNPARTITIONED,
+        "document_keys": SAME_SNAPSHOT.only_if(are_lists_named),
     },
     params=lambda _, __: {},
     checks=(the_part_is_this_snapshots,),

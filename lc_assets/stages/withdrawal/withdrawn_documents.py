@@ -39,9 +39,7 @@ from lc_assets.errors import Mismatch
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, read_withdrawals
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.versions import Published
-from lc_assets.stages.deduplication.near_duplicate_pairs import STAGE as NEAR_DUPLICATE_PAIRS
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE
-from lc_assets.stages.documents.document_keys import STAGE as KEYS
 from lc_assets.stages.documents.document_keys import documents_of
 from lc_assets.text.links.addresses import Kind, values_of
 
@@ -274,8 +272,8 @@ STAGE = Stage(
     ),
     code_version="1",
     reads={
-        KEYS: ALL_SNAPSHOTS.only_if(are_lists_named),
-        NEAR_DUPLICATE_PAIRS: ALL_SNAPSHOTS.only_if(are_lists_named),
+        "document_keys": ALL_SNAPSHOTS.only_if(are_lists_named),
+        "near_duplicate_pairs": ALL_SNAPSHOTS.only_if(are_lists_named),
     },
     params=_params,
     checks=(the_withdrawn_add_up, every_entry_finds_its_documents),
