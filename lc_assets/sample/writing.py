@@ -14,7 +14,6 @@ interrupted sample is recognised, and again with ``finished`` set.
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -28,6 +27,7 @@ from lc_assets.formats.redpajama.documents import DocumentRecord, write_document
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.publishing import STAGING_PREFIX, publish, publish_bytes, writing_in
+from lc_assets.records import frozen
 from lc_assets.sample.pages import (
     EXCERPTS,
     MIRROR,
@@ -93,7 +93,7 @@ Listed = Mapping[Shard, Sequence[tuple[int, str]]]
 """Lines and digests of each shard's duplicates."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnapshotTask:
     """The shards and the crawl of a snapshot, to be written below ``target``."""
 

@@ -31,12 +31,12 @@ import datetime as dt
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
 from lc_assets.errors import BadInput, LcError
 from lc_assets.publishing import publish_bytes, writing_in
+from lc_assets.records import record
 from lc_assets.text.links.addresses import KINDS, Kind, host_of, is_public_suffix, normal
 from lc_assets.vocabulary import parse_document_id
 
@@ -48,7 +48,7 @@ _DIGEST: Final = re.compile(r"[a-z0-9]+:[A-Za-z0-9]+", re.ASCII)
 _TEXT_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Withdrawal:
     """One entry: what is withdrawn, why, and since when."""
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -43,13 +43,14 @@ from lc_assets.mixing.cache_names import (
 )
 from lc_assets.mixing.gpt_index import build_gpt_index, n_whole, plan_epochs
 from lc_assets.publishing import publish_bytes, writing_in
+from lc_assets.records import frozen, record
 
 _NO_HARD_LINKS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK)
 
 Status = Literal["found", "missing", "damaged", "stale"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Entry:
     """One index under one name.
 
@@ -68,7 +69,7 @@ class Entry:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _DataSets:
     """The cache's inputs for every prefix: facts, and tokens of each split."""
 

@@ -13,7 +13,6 @@ numbers are not compared: they change with every row added or removed before the
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,6 +27,7 @@ from lc_assets.lake.located import located
 from lc_assets.lake.receipts import flat_settings, shown_setting
 from lc_assets.lake.releases import Made, Release, read_release, release_names
 from lc_assets.lake.versions import Published
+from lc_assets.records import frozen
 from lc_assets.stages.lineage.spans import row_tokens_of
 from lc_assets.stages.lineage.tracing import sources_of
 from lc_assets.stages.releases.audited_files import hash_of, rows_of
@@ -40,7 +40,7 @@ NOW = "now"
 COLUMNS = ("id", "digest", "stretch", "split", "shift", "priority")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DataSet:
     """One side of a comparison: its name as given, its lake, and its versions as in a release."""
 
