@@ -33,24 +33,24 @@ MANIFEST = pa.schema(
 file is missing.
 """
 
-IDENTITY: Sequence[tuple[str, pa.DataType]] = (
-    ("id", pa.string()),
-    ("url", pa.string()),
-    ("digest", pa.string()),
-    ("source_domain", pa.string()),
-    ("cc_segment", pa.string()),
-    ("language", pa.string()),
-    ("bucket", pa.string()),
-)
+IDENTITY = {
+    "id": "string",
+    "url": "string",
+    "digest": "string",
+    "source_domain": "string",
+    "cc_segment": "string",
+    "language": "string",
+    "bucket": "string",
+}
 """Identity of a document, carried from `filtered_documents` to `token_grid`."""
 
 FILTERED = pa.schema(
-    [
-        *IDENTITY,
-        ("date_download", pa.string()),
-        ("title", pa.string()),
-        ("raw_content", pa.string()),
-    ]
+    {
+        **IDENTITY,
+        "date_download": "string",
+        "title": "string",
+        "raw_content": "string",
+    }
 )
 """`filtered_documents`: documents that passed the filter, followed by a float64 column per tested
 signal.
@@ -70,7 +70,7 @@ DROPPED = pa.schema(
 values.
 """
 
-KEYED = pa.schema([*IDENTITY, ("text_digest", pa.string())])
+KEYED = pa.schema({**IDENTITY, "text_digest": "string"})
 """`document_keys`: identity of each filtered document, followed by a float64 column per tested
 value.
 """
@@ -107,13 +107,13 @@ would need text that was not read.
 """
 
 TOKENIZED = pa.schema(
-    [
-        *IDENTITY,
-        ("document", pa.int64()),
-        ("n_tokens", pa.int64()),
-        ("n_chars", pa.int64()),
-        ("n_bytes", pa.int64()),
-    ]
+    {
+        **IDENTITY,
+        "document": "int64",
+        "n_tokens": "int64",
+        "n_chars": "int64",
+        "n_bytes": "int64",
+    }
 )
 """`token_documents`: the documents of a shard's ``.bin``; ``document`` is the index in its
 ``.idx``.
@@ -144,17 +144,17 @@ PACKED_SPANS = pa.schema(
 """
 
 ROWS = pa.schema(
-    [
-        ("split", pa.string()),
-        ("row", pa.int64()),
-        *IDENTITY,
-        ("stretch", pa.int64()),
-        ("shift", pa.int64()),
-        ("n_tokens", pa.int64()),
-        ("priority", pa.uint64()),
-        ("token_shard", pa.string()),
-        ("document", pa.int64()),
-    ]
+    {
+        "split": "string",
+        "row": "int64",
+        **IDENTITY,
+        "stretch": "int64",
+        "shift": "int64",
+        "n_tokens": "int64",
+        "priority": "uint64",
+        "token_shard": "string",
+        "document": "int64",
+    }
 )
 """`token_grid`: row → document and which stretch of it. ``shift`` in the `numpy.roll` sense;
 ``n_tokens`` as in `token_documents`.

@@ -30,7 +30,7 @@ def write_tokens(lake: Lake, key: str, *, n_shards: int, shard_documents: int) -
         ) as writer:
             for document in range(shard_documents):
                 writer.add(np.roll(source[document % SOURCE_ROWS], document * 7 + shard))
-                identity = {name: "" for name, _ in IDENTITY} | {
+                identity = dict.fromkeys(IDENTITY, "") | {
                     "id": f"{key}/{shard:04d}/en_head.json.gz/{document}"
                 }
                 table.add(

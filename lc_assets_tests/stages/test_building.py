@@ -182,7 +182,7 @@ def test_two_runs_of_one_partition_do_not_interleave(context, monkeypatch):
 def test_inputs_are_the_published_versions(context):
     """A stage's inputs are named with their digests, and it can find those very versions later."""
     upstream = build(context, a_stage(), "k", saying(b"hello"))
-    reads = a_stage(name="reader", reads={a_stage(): SAME_SNAPSHOT}, checks=())
+    reads = a_stage(name="reader", reads={"toy": SAME_SNAPSHOT}, checks=())
     built = build(context, reads, "k", saying(b"x"))
     assert built.published.receipt.fingerprint.inputs == {"toy/k": upstream.published.digest}
     build(context, a_stage(code_version="2", checks=()), "k", saying(b"other"))
@@ -198,11 +198,11 @@ def test_a_global_stage_reads_every_partition_it_wants(context):
     """All published partitions are inputs, or those that it chooses."""
     for key in ("a", "b", "c"):
         build(context, a_stage(), key, saying(b"hello"))
-    everything = a_stage(name="all", reads={a_stage(): ALL_SNAPSHOTS}, checks=())
+    everything = a_stage(name="all", reads={"toy": ALL_SNAPSHOTS}, checks=())
     some = a_stage(
         name="some",
         checks=(),
-        reads={a_stage(): ALL_SNAPSHOTS.where(lambda recipe, key, other: other != "b")},
+        reads={"toy": ALL_SNAPSHOTS.where(lambda recipe, key, other: other != "b")},
     )
     assert list(
         build(context, everything, "all", saying(b"x")).published.receipt.fingerprint.inputs

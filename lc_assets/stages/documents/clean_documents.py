@@ -76,7 +76,7 @@ from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.shard_inputs import file_records
 from lc_assets.text.contamination.overlaps import without_spans
 
-CLEAN: Final = pa.schema([*IDENTITY, ("date_download", pa.string()), ("n_chars", pa.int64())])
+CLEAN: Final = pa.schema({**IDENTITY, "date_download": "string", "n_chars": "int64"})
 """The published documents, in the order of their file."""
 TEXT: Final = "raw_content"
 

@@ -203,7 +203,7 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     to compare digests.
     """
     filtered = check_input.only_input("filtered_documents").folder
-    names = [name for name, _ in IDENTITY]
+    names = list(IDENTITY)
     path, files = check_input.folder / DOCUMENTS_FILE, documents_files(filtered)
     n_listed, n_standing = count_lines(path), sum(map(count_lines, files))
     standing = regrouped(_by_shard_and_line(files, KEYED, names), LINES_AT_ONCE)

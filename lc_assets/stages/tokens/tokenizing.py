@@ -179,7 +179,7 @@ def _require_agreement(fast: Tokenizer, reference: Tokenizer, text: str) -> None
 
 def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | None) -> Counts:
     dropped, replaced, n_kept, n_chars, n_read = Counter[str](), Counter[str](), 0, 0, 0
-    settings, columns = task.settings, [*(name for name, _ in IDENTITY), "raw_content"]
+    settings, columns = task.settings, [*IDENTITY, "raw_content"]
     end = [tokenizer.eot] if settings.append_eod and tokenizer.eot is not None else []
     dtype = stored_dtype(tokenizer.vocab_size, settings.dtype)
     schema = table_of(task.fields, terms=task.terms)
