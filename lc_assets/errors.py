@@ -5,6 +5,7 @@
     LcError
     ├── BadInput        a setting, path or name is not acceptable
     ├── CorruptFile     bytes contradict their format
+    │   └── DamagedInput    … or the receipt of the version that they were published in
     ├── Mismatch        numbers that must be equal are not
     ├── NotPublished    an artefact that is needed is not published (yet)
     ├── CheckFailed     a stage refused to publish what it wrote
@@ -71,6 +72,10 @@ class BadInput(LcError, ValueError):
 
 class CorruptFile(LcError):
     """A file's bytes contradict its format."""
+
+
+class DamagedInput(CorruptFile):
+    """A published file that a stage is about to read is missing or differs from its receipt."""
 
 
 class Mismatch(LcError):

@@ -79,9 +79,13 @@ class BucketServer:
         """Flip a bit in the middle of an object without updating its checksum."""
         content = bytearray(self.storage.get_file(bucket, name))
         content[len(content) // 2] ^= 1
+        self.put(name, bytes(content), bucket)
+
+    def put(self, name: str, content: bytes, bucket: str = "crawl") -> None:
+        """Replace the content of an object."""
         described = self.storage.get_file_obj(bucket, name) | {"crc32c": None, "md5Hash": None}
         self.storage.create_file(
-            bucket, name, bytes(content), server.objects._checksums(bytes(content), described)
+            bucket, name, content, server.objects._checksums(content, described)
         )
 
 

@@ -27,7 +27,7 @@ from lc_assets.build.stage import (
     StagingFolder,
 )
 from lc_assets.counts import Counts
-from lc_assets.errors import CheckFailed, LcError
+from lc_assets.errors import CheckFailed, DamagedInput, LcError
 from lc_assets.execution.environment import versions_of
 from lc_assets.execution.executor import CONTAINING_POLICY, Executor
 from lc_assets.execution.on_ray import executor_at
@@ -38,7 +38,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import receipt_of, version_files
 from lc_assets.lake.staging import Publication, publication
 from lc_assets.lake.upstream import Upstream
-from lc_assets.lake.versions import Published
+from lc_assets.lake.versions import Published, how_to_repair
 from lc_assets.vocabulary import SnapshotId
 
 LIBRARIES = (
@@ -71,6 +71,8 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
     """
     outside = {name: look(context, key) for name, look in stage.outside.items()}
     read = stage.inputs(context.lake, context.recipe, key)
+    for published in read.values():
+        _require_intact_receipt(published)
     digests = {name: published.digest for name, published in read.items()}
     digests |= {name: digest_of(table.to_pylist()) for name, table in outside.items()}
     fingerprint = stage.fingerprint(stage.resolved(context.recipe, key), key, digests)
@@ -110,15 +112,29 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
         return Built(published=published, reused=False, findings=tuple(findings))
 
 
+def _require_intact_receipt(published: Published) -> None:
+    """Refuse an input whose receipt is damaged: its counts could be published."""
+    if not published.receipt.files:  # a summary
+        published = Published.at(published.home)
+    for wrong in published.contradictions():
+        raise DamagedInput(f"{published.where}/{wrong}: {how_to_repair(published.where)}")
+
+
 def audit(stage: Stage, check_input: CheckInput) -> list[CheckResult]:
     """Run a stage's checks on a staged or a published version."""
     return [run_check(check, check_input) for check in stage.checks]
 
 
 def run_check(check: Check, check_input: CheckInput) -> CheckResult:
-    """Run one check; it fails when its input cannot be read."""
+    """Run one check; it fails when its input cannot be read.
+
+    Raises:
+        DamagedInput: when that is because an input is damaged, not what was written.
+    """
     try:
         found = check(check_input)
+    except DamagedInput:
+        raise
     except LcError as error:
         message = f"cannot be tested: {type(error).__name__}: {error}"
         found = CheckResult(passed=False, message=message)

@@ -213,7 +213,11 @@ def compute(function: Callable[[Any], Counts], suffixes: Sequence[str], task: An
     def counts_and_files(task: Any) -> tuple[Counts, tuple[FileFact, ...]]:
         with contextlib.suppress(CorruptFile):  # there is no memo, or a damaged one
             counts, files = decode_json(_memo(task), tuple[Counts, tuple[FileFact, ...]])
-            if all(is_unchanged(task.folder, fact) for fact in files):
+            if all(
+                is_unchanged(task.folder / fact.path, fact)
+                and fact_of(task.folder, fact.path) == fact  # its SHA-256, too, may be damaged
+                for fact in files
+            ):
                 return counts, files
         token = PUBLISHED.set([task.folder / name for name in names])
         try:
@@ -245,7 +249,7 @@ def reuse(task: ReuseTask) -> Done | None:
     """
 
     def link(task: ReuseTask) -> bool:
-        if not all(is_unchanged(task.source, fact) for fact in task.record.files):
+        if not all(is_unchanged(task.source / fact.path, fact) for fact in task.record.files):
             return False
         for fact in task.record.files:
             publish_linked(task.source / fact.path, task.folder / fact.path)

@@ -18,7 +18,7 @@ from lc_assets.errors import UNDECODABLE, CorruptFile, LcError
 from lc_assets.lake.digests import FileFact, digest_of, is_unchanged
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.receipts import Fingerprint
-from lc_assets.lake.versions import Published
+from lc_assets.lake.versions import Published, matching
 from lc_assets.publishing import publish_bytes
 
 SHARDS_FILE: Final = "shards.jsonl"
@@ -156,11 +156,6 @@ def documents_read(published: Published, suffix: str) -> dict[str, Read]:
     }
 
 
-def facts_by_path(published: Published) -> dict[str, FileFact]:
-    """Facts of a version's files, by their paths."""
-    return {fact.path: fact for fact in published.receipt.files}
-
-
 def write_records(folder: Path, records: Iterable[ShardRecord]) -> None:
     """Publish the records of a version's shards, sorted by name."""
     lines = (
@@ -186,12 +181,11 @@ def records_of(published: Published) -> dict[str, ShardRecord]:
     """Records of a version's shards, by name; empty when there are none, or when they differ from
     the receipt.
     """
-    promised = facts_by_path(published).get(SHARDS_FILE)
-    if promised is None:
-        return {}
-    folder = published.only(SHARDS_FILE)
-    records = read_records(folder / SHARDS_FILE) if is_unchanged(folder, promised) else []
-    return {record.shard: record for record in records}
+    for promised in matching(published.receipt.files, [SHARDS_FILE]):
+        path = published.only(SHARDS_FILE) / SHARDS_FILE
+        if is_unchanged(path, promised):
+            return {record.shard: record for record in read_records(path)}
+    return {}
 
 
 def _older(made_of: Mapping[str, str], partition: Partition) -> dict[str, Older]:

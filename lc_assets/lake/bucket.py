@@ -13,9 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.errors import BadInput, DamagedInput
 from lc_assets.foreign_errors import google_errors_as_lc_errors, os_errors_as_lc_errors
-from lc_assets.lake.digests import FileFact, sha256_of_file, short
+from lc_assets.lake.digests import FileFact, is_unchanged, short
 from lc_assets.publishing import flush, staging_path
 
 SCHEME: Final = "gs://"
@@ -185,7 +185,7 @@ class Bucket:
         the content in its receipt, or not at all.
 
         Raises:
-            CorruptFile: when one is missing or has other content.
+            DamagedInput: when one has other content.
             StorageFull: when the disk is full.
         """
         from google.cloud.storage import transfer_manager
@@ -213,12 +213,11 @@ class Bucket:
                 draft.unlink(missing_ok=True)
 
     def _require_promised(self, path: str, fact: FileFact, draft: Path) -> None:
-        n_bytes, sha256 = draft.stat().st_size, sha256_of_file(draft)
-        if (n_bytes, sha256) != (fact.n_bytes, fact.sha256):
-            raise CorruptFile(
-                f"{self.where(path)}: {n_bytes:,} bytes, digest {short(sha256)}; its receipt says "
-                f"{fact.n_bytes:,}, {short(fact.sha256)}: "
-                "remove that version from the bucket and materialize the partition again"
+        if not is_unchanged(draft, fact):
+            raise DamagedInput(
+                f"{self.where(path)}: {draft.stat().st_size:,} bytes that differ from its receipt, "
+                f"which says {fact.n_bytes:,} bytes, digest {short(fact.sha256)}: "
+                f"build it again with `lc rebuild --repair --verify --lake {self.url}`"
             )
 
     def _blob(self, path: str, part_bytes: int | None = None) -> Any:

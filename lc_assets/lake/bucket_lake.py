@@ -31,7 +31,7 @@ from lc_assets.lake.cache import BYTES_VARIABLE, Lease, VersionCache, parse_byte
 from lc_assets.lake.lake import GLOBAL, Lake, require_same_note
 from lc_assets.lake.partition import CURRENT, Current, Kept, Partition, pointer_to
 from lc_assets.lake.receipts import RECEIPT, Receipt, decode_bytes, encode_json
-from lc_assets.lake.versions import Published, VersionFiles, matching
+from lc_assets.lake.versions import Published, VersionFiles, damaged_inputs, matching
 from lc_assets.publishing import publish_bytes
 
 CACHE_VARIABLE: Final = "LC_CACHE"
@@ -77,11 +77,16 @@ class Copies(VersionFiles):
     lease: Lease | None = None
 
     def fetch(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
-        """See `VersionFiles.fetch`; makes room, and compares the copies with the receipt."""
+        """See `VersionFiles.fetch`; makes room, and compares the copies with the receipt. A damaged
+        copy is fetched again.
+        """
         lease = self._leased(home)
-        missing = [
-            fact for fact in matching(receipt.files, patterns) if not (home / fact.path).is_file()
-        ]
+        files = matching(receipt.files, patterns)
+        for damaged in damaged_inputs(
+            home, [file for file in files if (home / file.path).is_file()]
+        ):
+            (home / damaged.path).unlink()
+        missing = [fact for fact in files if not (home / fact.path).is_file()]
         if missing:
             self.cache.make_room(sum(fact.n_bytes for fact in missing))
             self.bucket.download(self.prefix, home, missing)

@@ -1,7 +1,8 @@
-"""SHA-256 digests of files, folders and values, in 64 hexadecimal digits.
+"""SHA-256 digests of files, folders and values, in 64 hexadecimal digits; CRC-32 of files.
 
 A folder's digest covers the sorted list of its files' relative paths, sizes and digests, so it
-depends on neither the order of writing nor the folder's location.
+depends on neither the order of writing nor the folder's location. Files are identified by their
+SHA-256, and compared with what was written by their CRC-32, which takes a seventh of the time.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from zlib_ng import zlib_ng
 
 from lc_assets.errors import BadInput
 
@@ -20,6 +22,9 @@ _OUTSIDE = re.compile(r"(?:^|/)(?:\.{0,2})(?:/|$)|\0")
 
 SHORT = 12
 """Hexadecimal digits of a digest in messages and folder names (48 bits)."""
+
+BLOCK_BYTES = 1 << 18
+"""Read at a time: fits into a processor's cache."""
 
 ASIDE = (".sweep.parquet", "shards.jsonl", ".crc32")
 """Suffixes of files that later stages do not depend on: verified like all others, but not part of
@@ -30,8 +35,14 @@ nothing downstream has to be rebuilt for that.
 """
 
 
-class FileFact(msgspec.Struct, frozen=True, order=True):
-    """One file of a published folder: relative path with ``/``, size in bytes, SHA-256.
+class FileFact(msgspec.Struct, frozen=True, order=True, omit_defaults=True):
+    """One file of a published folder.
+
+    Attributes:
+        path: relative, with ``/``.
+        n_bytes: its size.
+        sha256: in hexadecimal digits.
+        crc32: gzip's (RFC 1952), in hexadecimal digits; empty in receipts of older releases.
 
     Raises:
         BadInput: when the path leads out of the folder, since receipts say where files are fetched
@@ -41,6 +52,7 @@ class FileFact(msgspec.Struct, frozen=True, order=True):
     path: str
     n_bytes: int
     sha256: str
+    crc32: str = ""
 
     def __post_init__(self) -> None:
         if _OUTSIDE.search(self.path):
@@ -53,36 +65,37 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def file_facts(
-    folder: Path, *, leave_out: Iterable[str] = (), known: Mapping[str, FileFact] | None = None
-) -> list[FileFact]:
-    """Facts of every file below ``folder``, sorted by path.
-
-    Args:
-        folder: to walk through.
-        leave_out: names of files and folders to ignore.
-        known: facts by path of files that were read after they were written; those of the same
-            size are not read again.
-    """
-    skipped = set(leave_out)
-    relative = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    paths = [path.as_posix() for path in relative if skipped.isdisjoint(path.parts)]
-    return sorted(fact_of(folder, path, (known or {}).get(path)) for path in paths)
+def crc32_of_file(path: Path, *others: Any) -> str:
+    """CRC-32 of a local file in hexadecimal digits; ``others`` are updated with the same blocks."""
+    crc32 = 0
+    with path.open("rb") as stream:
+        while block := stream.read(BLOCK_BYTES):
+            crc32 = zlib_ng.crc32(block, crc32)
+            for hasher in others:
+                hasher.update(block)
+    return f"{crc32:08x}"
 
 
 def fact_of(folder: Path, path: str, known: FileFact | None = None) -> FileFact:
     """Facts of one file, relative to ``folder``; reads all of it, unless those that are ``known``
     are of the same size.
     """
-    n_bytes = (folder / path).stat().st_size
+    n_bytes, sha256 = (folder / path).stat().st_size, hashlib.sha256()
     if known is not None and known.n_bytes == n_bytes:
         return known
-    return FileFact(path, n_bytes, sha256_of_file(folder / path))
+    crc32 = crc32_of_file(folder / path, sha256)
+    return FileFact(path, n_bytes, sha256.hexdigest(), crc32)
 
 
-def is_unchanged(folder: Path, fact: FileFact) -> bool:
-    """Whether a file is there with these bytes; reads all of it."""
-    return (folder / fact.path).is_file() and fact_of(folder, fact.path) == fact
+def is_unchanged(path: Path, fact: FileFact) -> bool:
+    """Whether there is a file with these bytes; reads all of it, for its CRC-32 where the fact has
+    one, else for its SHA-256.
+    """
+    if not path.is_file() or path.stat().st_size != fact.n_bytes:
+        return False
+    if fact.crc32:
+        return crc32_of_file(path) == fact.crc32
+    return sha256_of_file(path) == fact.sha256
 
 
 def digest_of_facts(facts: Iterable[FileFact]) -> str:

@@ -18,7 +18,7 @@ from lc_assets.lake.digests import (
     changed_keys,
     digest_of,
     digest_of_facts,
-    file_facts,
+    fact_of,
     short,
 )
 
@@ -128,10 +128,12 @@ def receipt_of(
 
 
 def version_files(folder: Path, known: Mapping[str, FileFact] | None = None) -> list[FileFact]:
-    """Facts of every file of a version; those that are ``known`` with the same size are not read
-    again.
+    """Facts of every file of a version, sorted by path; those that are ``known`` by path with the
+    same size are not read again.
     """
-    return file_facts(folder, leave_out=NOT_COUNTED, known=known)
+    paths = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    names = [path.as_posix() for path in paths if path.parts[0] not in NOT_COUNTED]
+    return sorted(fact_of(folder, name, (known or {}).get(name)) for name in names)
 
 
 def encode_json(value: Any) -> bytes:

@@ -12,13 +12,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
 from lc_assets.counts import Counts
-from lc_assets.errors import BadInput, NotPublished
-from lc_assets.lake.digests import FileFact, digest_of_facts, file_facts, is_unchanged, short
+from lc_assets.errors import BadInput, CorruptFile, DamagedInput, NotPublished
+from lc_assets.lake.digests import FileFact, digest_of_facts, is_unchanged, short
 from lc_assets.lake.receipts import (
     NOT_COUNTED,
     RECEIPT,
@@ -27,13 +27,28 @@ from lc_assets.lake.receipts import (
     decode_json,
     encode_json,
     has_valid_checksum,
+    version_files,
 )
 from lc_assets.publishing import publish_bytes
 
-VERIFIER: Final[ContextVar[Callable[[Path, list[FileFact]], None] | None]] = ContextVar(
-    "VERIFIER", default=None
-)
-"""While a stage is built: compares files of a version with its receipt, before they are read."""
+T = TypeVar("T")
+
+Verifier = Callable[[Path, list[FileFact]], list[FileFact]]
+VERIFIER: Final[ContextVar[Verifier | None]] = ContextVar("VERIFIER", default=None)
+"""While a stage is built: compares files of a version's folder with the facts in its receipt before
+they are read; returns those that are damaged or missing.
+"""
+
+
+def damaged_inputs(home: Path, files: list[FileFact]) -> list[FileFact]:
+    """Those of a version's files that are damaged or missing, if a stage is being built."""
+    verify = VERIFIER.get()
+    return verify(home, files) if verify else []
+
+
+def how_to_repair(where: str) -> str:
+    """What to do about a damaged version at a path or URL."""
+    return f"build it again with `lc rebuild --repair --verify --lake {where.rsplit('/', 3)[0]}`"
 
 
 def matching(files: Iterable[FileFact], patterns: Sequence[str]) -> list[FileFact]:
@@ -55,10 +70,20 @@ class VersionFiles:
     def fetch(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
         """Make the files available in ``home`` whose paths match one of the patterns, and verified
         if a stage is being built.
+
+        Raises:
+            DamagedInput: when a file is missing or differs from its receipt; names it.
         """
-        if verify := VERIFIER.get():
-            files = receipt.files or Published.at(home).receipt.files  # a summary has none
-            verify(home, matching(files, patterns))
+        if VERIFIER.get() is None:
+            return
+        files = receipt.files or Published.at(home).receipt.files  # a summary has none
+        for damaged in damaged_inputs(home, matching(files, patterns)):
+            path = home / damaged.path
+            what = "differs from" if path.is_file() else "is missing but named by"
+            raise DamagedInput(
+                f"{path}: {what} its receipt, which says {damaged.n_bytes:,} bytes, digest "
+                f"{short(damaged.sha256)}: {how_to_repair(self.where(home))}"
+            )
 
     def where(self, home: Path) -> str:
         """Location of the files, for messages: a path or a URL."""
@@ -82,7 +107,7 @@ class VersionFiles:
         """
         if not verify:
             return self.lost(home)
-        return [fact.path for fact in receipt.files if not is_unchanged(home, fact)]
+        return [fact.path for fact in receipt.files if not is_unchanged(home / fact.path, fact)]
 
     def damage(self, home: Path, receipt: Receipt) -> list[str]:  # noqa: ARG002 - of buckets
         """How stored files differ from the receipt where the copies in ``home`` do not show it, one
@@ -155,9 +180,7 @@ class Published:
             NotPublished: when it has no receipt, so was never finished.
             CorruptFile: when the receipt cannot be read.
         """
-        path = folder / RECEIPT
-        _require_finished(path)
-        return cls(folder, decode_json(path, Receipt))
+        return cls(folder, _read_receipt(folder / RECEIPT, Receipt))
 
     def lost_files(self) -> list[str]:
         """Files that are missing or truncated. In a bucket none are looked for: files are uploaded
@@ -169,7 +192,7 @@ class Published:
         """Files that are missing or truncated; with ``verify``, which reads all of them, also those
         with other bytes, and a damaged receipt. Of a version in a bucket by one listing.
         """
-        contradicts = verify and self._contradictions()
+        contradicts = verify and self.contradictions()
         return [RECEIPT] * bool(contradicts) + self.store.damaged(
             self.home, self.receipt, verify=verify
         )
@@ -190,14 +213,16 @@ class Published:
         itself, one sentence each; empty when the version is intact.
         """
         if lost := self.store.damage(self.home, self.receipt):
-            return self._contradictions() + lost
-        promised = {fact.path: fact for fact in self.receipt.files}
-        found = {fact.path: fact for fact in file_facts(self.folder, leave_out=NOT_COUNTED)}
-        return self._contradictions() + _deviations(promised, found, _difference)
+            return self.contradictions() + lost
+        promised, found = (
+            {fact.path: (fact.n_bytes, fact.sha256) for fact in facts}
+            for facts in (self.receipt.files, version_files(self.folder))
+        )
+        return self.contradictions() + _deviations(promised, found, _difference)
 
-    def _contradictions(self) -> list[str]:
+    def contradictions(self) -> list[str]:
         """How the receipt contradicts itself: its digest is that of its files, its fingerprint
-        names its folder.
+        names its folder, and its checksum is that of its content.
         """
         pairs = {
             "the digest of its files": (digest_of_facts(self.receipt.files), self.digest),
@@ -284,15 +309,14 @@ def read_summary(path: Path) -> Receipt:
         NotPublished: when there is none.
         CorruptFile: when it cannot be read.
     """
-    _require_finished(path)
-    stat = path.stat()
-    return _decoded_head(path, stat.st_mtime_ns, stat.st_size)
+    stat = path.stat() if path.is_file() else None
+    return _decoded_head(path, stat and (stat.st_mtime_ns, stat.st_size))
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _decoded_head(path: Path, _mtime_ns: int, _n_bytes: int) -> Receipt:
+def _decoded_head(path: Path, _state: tuple[int, int] | None) -> Receipt:
     """Takes 14 kB in memory in a lake of 84 snapshots."""
-    head = decode_json(path, _Head, called="receipt")
+    head = _read_receipt(path, _Head)
     return Receipt(
         fingerprint=head.fingerprint,
         digest=head.digest,
@@ -302,9 +326,13 @@ def _decoded_head(path: Path, _mtime_ns: int, _n_bytes: int) -> Receipt:
     )
 
 
-def _require_finished(path: Path) -> None:
+def _read_receipt(path: Path, kind: type[T]) -> T:
     if not path.is_file():
         raise NotPublished(f"{path.parent}: no {RECEIPT}, so this is not a finished version")
+    try:
+        return decode_json(path, kind, called="receipt")
+    except CorruptFile as error:
+        raise CorruptFile(f"{error}: {how_to_repair(str(path.parent))}") from error
 
 
 def _deviations(
@@ -322,7 +350,7 @@ def _deviations(
     ]
 
 
-def _difference(promised: FileFact, found: FileFact) -> str:
-    if promised.n_bytes != found.n_bytes:
-        return f"{found.n_bytes:,} bytes, receipt says {promised.n_bytes:,}"
-    return f"digest {short(found.sha256)}, receipt says {short(promised.sha256)}"
+def _difference(promised: tuple[int, str], found: tuple[int, str]) -> str:
+    if promised[0] != found[0]:
+        return f"{found[0]:,} bytes, receipt says {promised[0]:,}"
+    return f"digest {short(found[1])}, receipt says {short(promised[1])}"

@@ -27,10 +27,12 @@ from lc_assets.build.stage import (
     BuildContext,
     Built,
 )
+from lc_assets.build.verified_reads import verified_reads
 from lc_assets.compiling import interpreted
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.partition import CURRENT
@@ -163,12 +165,14 @@ def counts_of(built: Mapping[str, Mapping[str, Built]]) -> Counts:
 
 
 def document_files(inputs: Iterable[Path]) -> list[Path]:
-    """Files of documents, of files, folders and lakes.
+    """Files of documents, of files, folders and lakes, whose files are verified.
 
     Raises:
         BadInput: when an input does not exist or has no documents.
+        DamagedInput: when a file of a lake is missing or damaged.
     """
-    sources = [source for path in inputs for _, source in _sources_of(path, None)]
+    with verified_reads(LocalExecutor()):
+        sources = [source for path in inputs for _, source in _sources_of(path, None)]
     return [file for source in sources for file in corpus_files(_paths_of(source))]
 
 
@@ -191,14 +195,15 @@ def _sources_of(path: Path, text_field: str | None) -> Iterator[tuple[str, Sourc
     if stage is None:
         raise BadInput(f"{path}: a lake without documents: none of {', '.join(DOCUMENT_STAGES)}")
     for key in lake.keys(stage):
-        folder = lake.partition(stage, key).require().folder
+        published = lake.partition(stage, key).require()
         files = [
-            file.name for file in sorted(folder.iterdir()) if file.name.endswith(_SUFFIXES[stage])
+            fact.path for fact in published.receipt.files if fact.path.endswith(_SUFFIXES[stage])
         ]
         if stage == "clean_documents":
             tables = [name for name in files if name.endswith(TABLE_SUFFIX)]
             files = tables or files
-        yield key, SourceSettings(path=str(folder), files=tuple(files), text_field=text_field or "")
+        folder = str(published.only(*files))
+        yield key, SourceSettings(path=folder, files=tuple(files), text_field=text_field or "")
 
 
 def _is_small(recipe: Recipe) -> bool:

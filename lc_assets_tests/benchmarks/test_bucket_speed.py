@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from lc_assets.lake.bucket import Bucket
-from lc_assets.lake.digests import file_facts
+from lc_assets.lake.receipts import version_files
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets_tests.benchmarks.token_rows import token_rows
@@ -92,7 +92,9 @@ def test_rows_come_by_range_at_a_part_of_the_disks_speed(emulator, tmp_path):
     """
     _, made = token_rows(N_ROWS, ROW_TOKENS)
     grid = write_grid(tmp_path / "train.zarr", made)
-    Bucket("gs://crawl/rows").upload(grid, [fact.path for fact in file_facts(grid)], "train.zarr")
+    Bucket("gs://crawl/rows").upload(
+        grid, [fact.path for fact in version_files(grid)], "train.zarr"
+    )
     for shape in SHAPES:
         disk, _, total = rows_a_second(open_rows(grid), *shape)
         emulator()

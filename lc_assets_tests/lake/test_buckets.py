@@ -25,10 +25,9 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake import bucket as bucket_module
 from lc_assets.lake.bucket import Bucket
 from lc_assets.lake.bucket_lake import BucketLake, open_lake
-from lc_assets.lake.digests import file_facts
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import CURRENT
-from lc_assets.lake.receipts import RECEIPT
+from lc_assets.lake.receipts import RECEIPT, version_files
 from lc_assets.lake.upstream import Upstream
 from lc_assets.publishing import publish_bytes
 from lc_assets_tests.bucket_server import bucket_server
@@ -80,19 +79,19 @@ def test_files_go_up_and_come_down_unchanged_in_parts(
     bucket, folder, tmp_path, server, monkeypatch
 ):
     monkeypatch.setattr(bucket_module, "PART_BYTES", 1 << 20)
-    facts = file_facts(folder)
+    facts = version_files(folder)
     bucket.upload(folder, [fact.path for fact in facts], "v/1")
     assert server.requests["part"] >= 3  # the large one went in parts
     assert bucket.names("v/*/*") == ["v/1/empty", "v/1/large.bin"]
     bucket.download("v/1", tmp_path / "copies", facts)
-    assert file_facts(tmp_path / "copies") == facts
+    assert version_files(tmp_path / "copies") == facts
 
 
 def test_a_flipped_bit_is_found_and_nothing_of_it_stays(bucket, folder, tmp_path, server):
-    facts = [fact for fact in file_facts(folder) if fact.path == "deep/small.bin"]
+    facts = [fact for fact in version_files(folder) if fact.path == "deep/small.bin"]
     bucket.upload(folder, ["deep/small.bin"], "v")
     server.spoil("lake/v/deep/small.bin")
-    with pytest.raises(CorruptFile, match="its receipt says 5"):
+    with pytest.raises(CorruptFile, match="its receipt, which says 5 bytes"):
         bucket.download("v", tmp_path / "copies", facts)
     assert not [path for path in (tmp_path / "copies").rglob("*") if path.is_file()]
 
@@ -119,7 +118,7 @@ def test_what_does_not_pass_is_said_and_not_asked_again(bucket, server, status, 
 
 def test_missing_objects_buckets_and_nonsense_are_said(bucket, folder, tmp_path):
     with pytest.raises(CorruptFile, match="is missing"):
-        bucket.download("nowhere", tmp_path, file_facts(folder))
+        bucket.download("nowhere", tmp_path, version_files(folder))
     with pytest.raises(CorruptFile, match="is missing, or the bucket is"):
         Bucket("gs://no-such-bucket").write("a", b"")
     with pytest.raises(BadInput, match="not a bucket"):
@@ -127,7 +126,7 @@ def test_missing_objects_buckets_and_nonsense_are_said(bucket, folder, tmp_path)
 
 
 def test_a_full_disk_is_said_and_leaves_no_draft(bucket, folder, tmp_path, monkeypatch):
-    facts = file_facts(folder)
+    facts = version_files(folder)
     bucket.upload(folder, [fact.path for fact in facts], "v")
 
     def full(_path):

@@ -225,16 +225,8 @@ def evidence_is_as_it_says(check_input: CheckInput) -> CheckResult:
     lines = list(evidence_lines(check_input.folder))
     condemned = {line["id"] for line in lines if line["condemned"]}
     n_counted = check_input.counts.dropped.get(CONTAMINATED, 0)
-    filtered = check_input.only_input("filtered_documents").folder
-    known = (
-        {
-            name
-            for path in documents_files(filtered)
-            for name in read_table(path, ["id"])["id"].to_pylist()
-        }
-        if lines
-        else set()
-    )
+    read = documents_files(check_input.only_input("filtered_documents").folder) if lines else []
+    known = {name for path in read for name in read_table(path, ["id"])["id"].to_pylist()}
     unknown = {line["id"] for line in lines} - known
     n_wrong = sum(
         not 0 < line["coverage"] <= 1 or not 0 <= line["start"] < line["end"] for line in lines

@@ -6,6 +6,7 @@ the data version, so everything downstream is stale exactly when a file changed.
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from lc_assets.build.stage import (
 from lc_assets.build.tables import MANIFEST, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
 from lc_assets.sources.opening import file_source, upstream_of
@@ -76,8 +78,34 @@ def look_at_snapshot(context: BuildContext, snapshot: SnapshotId) -> list[ShardF
         LookTask(source.upstream, shard, paths, settings.trust_file_times)
         for shard, paths in source.shards(snapshot).items()
     ]
-    found = (files for _, files in context.executor.run(look, tasks, what=f"look at {snapshot}"))
+    found = [files for _, files in context.executor.run(look, tasks, what=f"look at {snapshot}")]
+    _require_published_bytes(source.upstream, tasks, found)
     return sorted(found, key=lambda files: files.shard)
+
+
+def _require_published_bytes(
+    upstream: Upstream, tasks: list[LookTask], found: list[ShardFiles]
+) -> None:
+    """Refuse damaged files of a version, the output of an earlier command.
+
+    Raises:
+        DamagedInput: when one is missing or differs from the version's receipt; names it.
+    """
+    known = {file.path: file.identity for files in found for file in files.parts.values() if file}
+    folders: dict[Path, dict[str, str]] = {}
+    for path in (path for task in tasks for path in task.paths.values()):
+        file = upstream.local_path(path)
+        if file is not None:
+            folders.setdefault(file.parent, {})[file.name] = known.get(path, "")
+    for folder, identities in folders.items():
+        if (folder / RECEIPT).is_file():
+            version = Published.at(folder)
+            same = {
+                fact.path
+                for fact in version.receipt.files
+                if identities.get(fact.path) == f"sha256:{fact.sha256}"
+            }
+            version.only(*(identities.keys() - same))
 
 
 @with_retries

@@ -12,8 +12,7 @@ from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.signals import read_signals
-from lc_assets.lake.digests import file_facts
-from lc_assets.lake.receipts import decode_json
+from lc_assets.lake.receipts import decode_json, version_files
 from lc_assets.sample.pages import PERPLEXITIES, texts_of_folder
 from lc_assets.sample.writing import REPORT, SampleReport, write_sample
 from lc_assets.sources.redpajama_v2 import duplicates_path, signals_path
@@ -161,13 +160,13 @@ def test_the_same_texts_and_settings_give_the_same_bytes(tmp_path: Path, books: 
     """
     one = sample(tmp_path / "one", books)
     two = sample(tmp_path / "two", books, workers=2)
-    bytes_of_one = file_facts(tmp_path / "one")
+    bytes_of_one = version_files(tmp_path / "one")
     assert one == two
-    assert bytes_of_one == file_facts(tmp_path / "two")
+    assert bytes_of_one == version_files(tmp_path / "two")
     assert sample(tmp_path / "one", books) == one
-    assert bytes_of_one == file_facts(tmp_path / "one")
+    assert bytes_of_one == version_files(tmp_path / "one")
     sample(tmp_path / "other", books, seed=8)
-    assert bytes_of_one != file_facts(tmp_path / "other")
+    assert bytes_of_one != version_files(tmp_path / "other")
 
 
 def everything_in(folder: Path) -> dict[str, str]:
