@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.chunks import plan_rows
-from lc_assets.formats.arrays.flat import create_flat, write_flat_band
+from lc_assets.formats.arrays.flat import FlatReader, create_flat
 from lc_assets.formats.arrays.grid import create_grid, plan_bands, write_band
 from lc_assets.formats.arrays.grid_layout import GridLayout
 from lc_assets.formats.arrays.order import OrderSource, write_order, write_sources
@@ -62,7 +62,7 @@ def write_flat(
     """Write a whole flat array, band by band."""
     create_flat(path, *rows.shape, chunk=chunk, **layout)
     for block in plan_rows(len(rows), chunk[0]):
-        write_flat_band(path, block, rows[block.start : block.stop])
+        FlatReader(path).write(block, rows[block.start : block.stop])
     return path
 
 

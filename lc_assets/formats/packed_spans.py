@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from lc_assets.arrays import Int32s, Int64s
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
-from lc_assets.vocabulary import SPLITS
+from lc_assets.formats.arrays.order import require_split
 
 MOST_DOCUMENTS: Final = 2**31 - 1
 FILES: Final = ("first_span", "span_stop", "span_document")
@@ -156,7 +156,5 @@ def span_files(folder: Path, split: str) -> tuple[Path, Path, Path]:
     Raises:
         BadInput: when there is no such split.
     """
-    if split not in SPLITS:
-        raise BadInput(f"no split is called {split!r}: there are {' and '.join(SPLITS)}")
-    first, stop, document = (folder / f"{split}_{name}.npy" for name in FILES)
+    first, stop, document = (folder / f"{require_split(split)}_{name}.npy" for name in FILES)
     return first, stop, document

@@ -12,14 +12,21 @@ The global order's files: `lc_assets.formats.arrays.order`.
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
-from lc_assets.formats.arrays.chunks import ALL, ChunkedArray, TokenArray, copy_out, n_chunks, span
+from lc_assets.formats.arrays.chunks import (
+    ALL,
+    ChunkedArray,
+    TokenArray,
+    fill,
+    n_chunks,
+    rectangle_of,
+)
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.grid_layout import grid_dtype
 from lc_assets.formats.arrays.order import GlobalOrder
@@ -120,22 +127,8 @@ class ZarrRows:
         """Fill ``out``, (row, token), from row ``top`` and token ``left`` on; the rectangle must be
         inside the array. Raises: as `read`.
         """
-        n_rows, n_tokens = out.shape
-        first, inside = divmod(left, self._across)
-        last = (left + n_tokens - 1) // self._across + 1
-        if (last - first) * self._chunk_bytes > self.cache.max_bytes:
-            # The cache cannot hold a band: read chunk by chunk.
-            for column in range(first, last):
-                begin = max(column * self._across, left)
-                end = min((column + 1) * self._across, left + n_tokens)
-                self.read_into(out[:, begin - left : end - left], top, begin)
-            return
-        done = 0
-        while done < n_rows:
-            row, begin = divmod(top + done, self._down)
-            n = min(self._down - begin, n_rows - done)
-            copy_out(self.band(row, first, last), begin, inside, out[done : done + n])
-            done += n
+        most_chunks = self.cache.max_bytes // self._chunk_bytes
+        fill(out, top, left, self._reader.chunk_shape, self.band, most_chunks=most_chunks)
 
     def band_bytes(self, context_tokens: int) -> int:
         """Maximum size of the band that ``context_tokens`` tokens of a row need."""
@@ -162,13 +155,9 @@ class ZarrRows:
 
         The array is shared: do not change it.
         """
-
-        def decoded() -> TokenArray:
-            band = np.empty((last - first, self._down, self._across), self._reader.dtype)
-            self._reader.read_chunks(row, range(first, last), band)
-            return band
-
-        return self.cache.get((self._name, first, last, row), decoded)
+        return self.cache.get(
+            (self._name, first, last, row), lambda: self._reader.band(row, first, last)
+        )
 
 
 class InterleavedRows:
@@ -280,12 +269,3 @@ class InterleavedRows:
         )
         for cache in self._caches.values():
             cache.fit(n_places * sum(bands) + spare)
-
-
-def rectangle_of(source: Any, rows: slice, tokens: slice) -> TokenArray:
-    """A new (row, token) array that the source's ``read_into`` filled."""
-    down, across = span(rows, source.n_rows, "rows"), span(tokens, source.row_tokens, "tokens")
-    rectangle: TokenArray = np.empty((len(down), len(across)), source.dtype)
-    if rectangle.size:
-        source.read_into(rectangle, down.start, across.start)
-    return rectangle

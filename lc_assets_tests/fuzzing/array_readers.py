@@ -11,7 +11,7 @@ import pyarrow as pa
 from lc_assets.build.tables import ROWS as ROWS_TABLE
 from lc_assets.build.tables import count_lines, read_lines, read_schema, read_table, write_table
 from lc_assets.counts import Counts
-from lc_assets.formats.arrays.flat import BLOSC, ZSTD, FlatReader, create_flat, write_flat_band
+from lc_assets.formats.arrays.flat import BLOSC, ZSTD, FlatReader, create_flat
 from lc_assets.formats.arrays.grid import GridReader, create_grid, write_band
 from lc_assets.formats.arrays.grid_layout import GridLayout
 from lc_assets.formats.arrays.npy import read_npy, write_npy
@@ -60,8 +60,8 @@ def read_grid(folder: Path) -> Any:
 def make_flat(codec: Any) -> Any:
     def make(folder: Path) -> None:
         create_flat(folder, 5, 48, chunk=(4, 32), codec=codec, vocab_size=200)
-        write_flat_band(folder, range(4), ROWS[:4])
-        write_flat_band(folder, range(4, 5), ROWS[4:])
+        FlatReader(folder).write(range(4), ROWS[:4])
+        FlatReader(folder).write(range(4, 5), ROWS[4:])
         (folder / "0.crc32").unlink()  # so that damage reaches the codec
 
     return make

@@ -112,7 +112,7 @@ def test_an_epoch_visits_every_window_once(numbers, data):
     starts = [start for step in range(len(loader)) for start in loader.starts_of(step).tolist()]
     every = [start for start in range(0, 1000, stride) if start + context + 1 <= 1000]
     assert loader.n_windows == len(every)
-    assert len(starts) == len(set(starts)) == len(every) - loader.dropped_windows
+    assert len(starts) == len(set(starts)) == len(every) - loader.n_windows % batch
     assert set(starts) <= set(every)
     for step in (0, len(loader) - 1):
         batch_ = loader[step]

