@@ -211,7 +211,7 @@ def require_documents(n_left: int, counts: "Counts") -> None:
         BadInput: says why each document was dropped.
     """
     if not n_left:
-        dropped = ", ".join(f"{n:,} {why}" for why, n in counts.dropped.items())
+        dropped = ", ".join(f"{n:,} {why}" for why, n in counts.dropped.items()) or "IN is empty"
         raise BadInput(f"no document is left of {counts.seen:,} seen: {dropped}")
 
 

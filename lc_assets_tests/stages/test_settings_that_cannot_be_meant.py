@@ -209,7 +209,7 @@ def test_more_samples_than_reason_are_refused_by_megatron_too(finished):
 
 
 def test_samples_longer_than_all_rows_are_no_samples(finished, tmp_path):
-    """The index is empty and stands; the mix says that there is nothing to mix."""
+    """The index is empty and stands, and so is the mix, unless it is to have samples."""
     context = tiny_context(
         tmp_path,
         upstream=finished.root.parent / "upstream",
@@ -217,13 +217,16 @@ def test_samples_longer_than_all_rows_are_no_samples(finished, tmp_path):
     )
     for snapshot in SNAPSHOTS:
         build_snapshot(context, snapshot)
+    assert stage_named("blended_mix").build(context, "by-tokens").counts.kept == 0
+    asking = msgspec.structs.replace(
+        context.recipe, blended_mix={"asking": MixSettings(samples=10)}
+    )
     with pytest.raises(
         BadInput,
-        match="nothing to mix: every published snapshot is one without training samples "
-        ".*sequence_length",
+        match="nothing to take samples from: every published snapshot is one without training "
+        "samples .*sequence_length",
     ):
-        stage_named("blended_mix").build(context, "by-tokens")
-    assert unpublished(context.lake, "blended_mix")
+        stage_named("blended_mix").build(replace(context, recipe=asking), "asking")
 
 
 def test_a_snapshot_that_takes_the_mixs_own_names_is_refused(tmp_path):

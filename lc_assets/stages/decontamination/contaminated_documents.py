@@ -277,7 +277,10 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """The settings, and the digests of the evaluation sets, so that a changed set is noticed."""
     settings = recipe.contaminated_documents
     files = evaluation_files(map(Path, settings.against)) if settings.against else []
-    return plain(settings) | {"evaluations": [[path.name, sha256_of_file(path)] for path in files]}
+    return plain(settings) | {
+        "against": [path.name for path in files],
+        "evaluations": [[path.name, sha256_of_file(path)] for path in files],
+    }
 
 
 STAGE = Stage(

@@ -128,16 +128,16 @@ def _refuse_no_text(source: FileSource, tasks: Sequence[ShardTask], counts: Coun
     """Raise an error if no document of a partition has a text, naming the fields that exist.
 
     Raises:
-        BadInput: always, unless files are left out by a policy.
+        BadInput: always, unless there are no documents, or files are left out by a policy.
     """
-    if any(name.startswith(SKIPPED) for name in counts.extra):
+    if not counts.seen or any(name.startswith(SKIPPED) for name in counts.extra):
         return
     path = next((file.path for task in tasks if (file := task.files.parts["documents"])), "")
     fields = source.fields_seen(path, tasks[0].folder / SCRATCH)
     wanted = source.settings.text_field or ", ".join(TEXT_FIELDS)
     raise BadInput(
         f"{source.settings.path}: none of {counts.seen:,} documents in {len(tasks):,} files has a "
-        f"text ({', '.join(sorted(counts.dropped)) or 'the files are empty'}); looked for it in "
+        f"text ({', '.join(sorted(counts.dropped))}); looked for it in "
         f"{wanted}; "
         + (f"the fields of {path} are {', '.join(fields[:20])}; " if fields else "")
         + f"name the one that holds the text: --text-field, or sources.{source.name}.text_field"

@@ -92,6 +92,8 @@ def write_html_index(context: BuildContext, staging: StagingFolder) -> Counts:
     write_table(staging.folder / FILES_TABLE, staging.outside["crawl"])
     kind = kind_that_is_read(context.recipe.html_index)
     documents = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
+    if not documents:
+        return Counts(seen=0, kept=0)
     notes = [
         DocumentsTask(documents=path, file=number, folder=staging.folder)
         for number, path in enumerate(documents)

@@ -219,9 +219,8 @@ def the_blend_keeps_its_shares(check_input: CheckInput) -> CheckResult:
         ),
         default=0.0,
     )
-    bound = float(len(mix.sources))
     return CheckResult(
-        passed=worst < bound,
+        passed=worst < max(len(mix.sources), 1),
         message=f"never more than {worst:.2f} samples off, over {len(datasets):,} samples of "
         f"{len(mix.sources)} sources",
         values={"worst": worst, "samples": len(datasets)},

@@ -217,10 +217,12 @@ def _chosen(settings: MixSettings, part: Part, available: Mapping[str, int]) -> 
                 f"the mix has a share of {part}, and no published `{part}` has samples: build it, "
                 "or take it out of the parts"
             )
-        none = "no snapshot is named"
-        if settings.weights != {}:
-            none = f"every published snapshot is one {NO_SAMPLES}"
-        raise BadInput(f"nothing to mix: {none}")
+        if settings.weights == {}:
+            raise BadInput("nothing to mix: no snapshot is named")
+        if settings.samples:
+            raise BadInput(
+                f"nothing to take samples from: every published snapshot is one {NO_SAMPLES}"
+            )
     if TAKEN in named:
         raise BadInput(
             f"a snapshot called {TAKEN!r} cannot be mixed: its index would take the names of the "
@@ -238,6 +240,8 @@ def _drawn(
 ) -> tuple[list[float], Blend]:
     """Shares, and the blend after the kept part."""
     available = [n_samples for sizes in by_part.values() for n_samples in sizes]
+    if not available:
+        return [], (np.zeros(0, np.int16), np.zeros(0, np.int64))
     if settings.tokens or settings.epochs:
         tokens = [n / sequence_length for _, n in sorted(settings.tokens.items())]
         epochs = [n for _, n in sorted(settings.epochs.items())]
