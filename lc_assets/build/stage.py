@@ -1,6 +1,5 @@
 """The declaration of a stage."""
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -176,16 +175,6 @@ UNPARTITIONED: Final = Partitions(
 )
 
 
-def later(name: str) -> Callable[..., Any]:
-    """A function that is imported when it is first called, from ``module:function``."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        module, _, function = name.partition(":")
-        return getattr(importlib.import_module(module), function)(*args, **kwargs)
-
-    return call
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stage:
     """The declaration of one artefact, from which the planner, the command line, Dagster and the
@@ -201,7 +190,8 @@ class Stage:
         checks: run on the staging folder before publishing, and as Dagster asset checks.
         write: writes one partition's files into the staging folder, each atomically, and returns
             the counts. It may find files of a killed attempt at the same version.
-        show: plots, tables and metadata of a published version, for the UI and ``lc show``.
+        show: plots, tables and metadata of a published version, for the UI; by default those of the
+            function with the stage's name in `lc_assets.stages.shown`.
         outside: for a stage that reads from outside the lake: tables of what is there, by the name
             of the input. They are read before the build, and their digests are in the receipt.
         state: for such a stage: a string that changes with the external data. Computed before the
@@ -229,7 +219,7 @@ class Stage:
     params: Callable[[Recipe, str], dict[str, Any]]
     checks: tuple[Check, ...]
     write: Callable[["BuildContext", StagingFolder], Counts]
-    show: Callable[["BuildContext", "Built"], Shown] = lambda _context, _built: Shown()
+    show: Callable[["BuildContext", "Built"], Shown] | None = None
     outside: Mapping[str, Callable[["BuildContext", SnapshotId], pa.Table]] = field(
         default_factory=dict
     )

@@ -25,6 +25,7 @@ from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets.sources.settings import source_name
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import keys_of
+from lc_assets.stages.shown import shown
 from lc_assets.stages.withdrawal.contents import CHECK as WITHDRAWN
 from lc_assets.stages.withdrawal.contents import SERVED, nothing_withdrawn_is_served
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
@@ -92,7 +93,7 @@ def asset_of(
         with build_context.open(context.log) as opened:
             state = stage.state(opened, parse_snapshot(key)) if stage.state else None
             built = stage.build(opened, key)
-            return result_of(stage, built, stage.show(opened, built), state=state)
+            return result_of(stage, built, shown(stage, opened, built), state=state)
 
     return materialize
 

@@ -36,7 +36,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import count_lines, read_lines, read_table, writing_table
 from lc_assets.counts import Counts
@@ -309,6 +308,5 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet",),
     write=write_contaminated_documents,
-    show=later("lc_assets.stages.shown.documents:contaminated_documents"),
 )
 """Filtered documents that contain evaluation items."""

@@ -28,7 +28,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import read_lines, read_table
 from lc_assets.counts import Counts
@@ -263,6 +262,5 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet",),
     write=write_document_signatures,
-    show=later("lc_assets.stages.shown.documents:document_signatures"),
 )
 """MinHash signatures of the filtered documents."""

@@ -31,7 +31,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import read_lines, read_table
 from lc_assets.counts import Counts
@@ -244,6 +243,5 @@ STAGE = Stage(
     kinds=("parquet", "duckdb"),
     counted="pairs",
     write=write_near_duplicate_pairs,
-    show=later("lc_assets.stages.shown.documents:near_duplicate_pairs"),
 )
 """Near duplicates of a snapshot, among itself and the older ones."""

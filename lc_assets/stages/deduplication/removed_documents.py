@@ -50,7 +50,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import count_lines, read_lines, read_table
 from lc_assets.counts import Counts
@@ -314,7 +313,6 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet", "duckdb"),
     write=write_removed_documents,
-    show=later("lc_assets.stages.shown.documents:removed_documents"),
 )
 """Excluded documents: near duplicates, documents similar to held-out ones, contaminated and
 withdrawn documents.

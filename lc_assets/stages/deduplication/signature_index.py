@@ -28,7 +28,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.table_checks import batches_of_tables
 from lc_assets.build.tables import count_lines, read_table, write_table
@@ -277,6 +276,5 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("numpy", "parquet"),
     write=write_signature_index,
-    show=later("lc_assets.stages.shown.documents:signature_index"),
 )
 """Signatures of a snapshot, divided into bands and sorted."""

@@ -41,7 +41,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import (
     DROPPED,
@@ -329,6 +328,5 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("json", "parquet"),
     write=write_clean_documents,
-    show=later("lc_assets.stages.shown.documents:clean_documents"),
 )
 """The documents that no stage removed, as JSON lines or Parquet."""

@@ -41,7 +41,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import (
     COMPRESSION,
@@ -271,6 +270,5 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet", "numpy"),
     write=write_document_keys,
-    show=later("lc_assets.stages.shown.documents:document_keys"),
 )
 """Filtered documents by id, address, domain and digest."""

@@ -32,7 +32,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import FILTERED, TOKENIZED, read_all, read_schema
 from lc_assets.counts import Counts
@@ -244,6 +243,5 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet",),
     write=write_filtered_documents,
-    show=later("lc_assets.stages.shown.documents:filtered_documents"),
 )
 """Documents that pass the rules, and the reasons why others were dropped."""

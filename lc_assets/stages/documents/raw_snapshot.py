@@ -20,7 +20,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import MANIFEST, read_table, write_table
 from lc_assets.counts import Counts
@@ -282,6 +281,5 @@ STAGE = Stage(
     counted="shards",
     write=write_raw_snapshot,
     state=_state,
-    show=later("lc_assets.stages.shown.documents:raw_snapshot"),
 )
 """The files of one partition of a source."""

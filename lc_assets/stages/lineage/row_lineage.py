@@ -33,7 +33,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import ROWS, read_table
 from lc_assets.counts import Counts
@@ -193,6 +192,5 @@ STAGE = Stage(
     kinds=("parquet", "numpy"),
     counted="rows",
     write=write_row_lineage,
-    show=later("lc_assets.stages.shown.rows:row_lineage"),
 )
 """Rows by id, address, domain and digest; exclusions by excluded and by kept document."""

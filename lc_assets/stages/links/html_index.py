@@ -26,7 +26,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.table_checks import table_failures
 from lc_assets.build.tables import FILTERED, count_lines, read_lines, write_table
@@ -276,6 +275,5 @@ STAGE = Stage(
     outside={"crawl": crawl_table},
     write=write_html_index,
     state=_state,
-    show=later("lc_assets.stages.shown.reports:html_index"),
 )
 """Where the pages of a snapshot's filtered documents are in the crawl's archives."""

@@ -20,7 +20,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import read_table
 from lc_assets.counts import Counts
@@ -201,6 +200,5 @@ STAGE = Stage(
     counted="pages",
     randomness=lambda recipe, _: roots_drawn_by(recipe.longpack_documents.seed),
     write=write_page_links,
-    show=later("lc_assets.stages.shown.reports:page_links"),
 )
 """The link targets of a snapshot's pages."""

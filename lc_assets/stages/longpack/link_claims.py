@@ -25,7 +25,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import FILTERED, count_lines
 from lc_assets.counts import Counts
@@ -260,6 +259,5 @@ STAGE = Stage(
     counted="links",
     randomness=lambda recipe, _: roots_drawn_by(recipe.longpack_documents.seed),
     write=write_link_claims,
-    show=later("lc_assets.stages.shown.reports:link_claims"),
 )
 """Which page's text precedes which root."""

@@ -29,7 +29,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import FILTERED, count_lines, read_lines
 from lc_assets.counts import Counts
@@ -285,7 +284,6 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet",),
     write=write_longpack_documents,
-    show=later("lc_assets.stages.shown.reports:longpack_documents"),
 )
 """Packed documents and their spans."""
 

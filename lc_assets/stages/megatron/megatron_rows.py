@@ -19,7 +19,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
@@ -179,6 +178,5 @@ STAGE = Stage(
         "gpt index": f"numpy RandomState (MT19937), seed {recipe.megatron_rows.seed}"
     },
     write=write_megatron_rows,
-    show=later("lc_assets.stages.shown.rows:megatron_rows"),
 )
 """Rows for Megatron, with their GPT index."""

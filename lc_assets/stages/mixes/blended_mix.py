@@ -21,7 +21,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
@@ -294,6 +293,5 @@ STAGE = Stage(
     counted="samples",
     randomness=_drawn_by,
     write=write_blended_mix,
-    show=later("lc_assets.stages.shown.rows:blended_mix"),
 )
 """Blends of snapshots."""

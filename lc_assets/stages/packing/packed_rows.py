@@ -22,7 +22,6 @@ from lc_assets.build.stage import (
     BuildContext,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
@@ -177,6 +176,5 @@ STAGE = Stage(
     kinds=("zarr", "numpy", "parquet"),
     randomness=lambda recipe, _: drawn_by(recipe.packed_rows),
     write=write_packed_rows,
-    show=later("lc_assets.stages.shown.rows:packed_rows"),
 )
 """Documents of any length in rows of a fixed one."""

@@ -31,7 +31,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.counts import Counts
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
@@ -243,6 +242,5 @@ STAGE = Stage(
     kinds=("markdown",),
     counted="rows",
     write=write_data_set_card,
-    show=later("lc_assets.stages.shown.reports:data_set_card"),
 )
 """The data sheet."""

@@ -25,7 +25,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import SPANS_FILE, read_all, read_lines, write_table, writing_table
 from lc_assets.counts import Counts
@@ -262,5 +261,4 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet",),
     write=write_length_report,
-    show=later("lc_assets.stages.shown.reports:length_report"),
 )

@@ -29,7 +29,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import read_all, read_lines, read_table, write_table
 from lc_assets.counts import Counts
@@ -280,5 +279,4 @@ STAGE = Stage(
     kinds=("parquet",),
     randomness=lambda _, __: {SAMPLED: f"{KEYED_ALGORITHM}, seed 0"},
     write=write_referral_report,
-    show=later("lc_assets.stages.shown.reports:referral_report"),
 )

@@ -19,7 +19,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch, NotPublished
@@ -182,6 +181,5 @@ STAGE = Stage(
     counted="rows",
     randomness=lambda _, __: {"riffle": f"{KEYED_ALGORITHM}: the grids' own priorities, merged"},
     write=write_longcrawl,
-    show=later("lc_assets.stages.shown.rows:longcrawl"),
 )
 """The global order over all snapshots."""

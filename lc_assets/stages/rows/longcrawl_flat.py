@@ -22,7 +22,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.chunks import plan_rows
@@ -197,6 +196,5 @@ STAGE = Stage(
     kinds=("zarr",),
     counted="rows",
     write=write_longcrawl_flat,
-    show=later("lc_assets.stages.shown.rows:longcrawl_flat"),
 )
 """LongCrawl64's own layout."""

@@ -32,7 +32,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.table_checks import table_failures
 from lc_assets.build.tables import ROWS, TOKENIZED, read_table, write_table
@@ -328,6 +327,5 @@ STAGE = Stage(
     kinds=("zarr", "numpy"),
     randomness=lambda recipe, _: drawn_by(recipe.token_grid.seed),
     write=write_token_grid,
-    show=later("lc_assets.stages.shown.rows:token_grid"),
 )
 """Rows of 65,536 tokens, shuffled, rolled and split."""

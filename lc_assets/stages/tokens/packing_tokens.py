@@ -39,7 +39,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import read_lines
 from lc_assets.counts import Counts
@@ -205,6 +204,5 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet",),
     write=write_packing_tokens,
-    show=later("lc_assets.stages.shown.rows:packing_tokens"),
 )
 """Token ids of documents of any length, to be packed into rows."""

@@ -20,7 +20,6 @@ from lc_assets.build.stage import (
     BuildContext,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import TOKENIZED
 from lc_assets.counts import Counts
@@ -79,6 +78,5 @@ STAGE = Stage(
     pool=WORKERS,
     kinds=("parquet",),
     write=write_token_documents,
-    show=later("lc_assets.stages.shown.rows:token_documents"),
 )
 """Token ids of the documents that fill a row."""

@@ -20,7 +20,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import WITHDRAWN, read_table, write_table
 from lc_assets.counts import Counts
@@ -86,6 +85,5 @@ STAGE = Stage(
     job="snapshot_rows",
     kinds=("parquet",),
     write=write_snapshot_withdrawals,
-    show=later("lc_assets.stages.shown.documents:snapshot_withdrawals"),
 )
 """Withdrawn documents of one snapshot."""

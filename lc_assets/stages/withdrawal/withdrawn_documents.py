@@ -31,7 +31,6 @@ from lc_assets.build.stage import (
     CheckResult,
     Stage,
     StagingFolder,
-    later,
 )
 from lc_assets.build.tables import WITHDRAWN, read_table, write_table
 from lc_assets.counts import Counts
@@ -282,6 +281,5 @@ STAGE = Stage(
     job="withdrawn",
     kinds=("parquet",),
     write=write_withdrawn_documents,
-    show=later("lc_assets.stages.shown.documents:withdrawn_documents"),
 )
 """Documents that must no longer be served, of all snapshots."""
