@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from zlib_ng import zlib_ng
 
+from lc_assets.arrays import Booleans, Int64s, UInt32s
 from lc_assets.errors import CorruptFile
 
 SUFFIX: Final = ".crc32"
@@ -29,7 +30,7 @@ def checksums_path(path: Path) -> Path:
     return path.with_name(path.name + SUFFIX)
 
 
-def parse_checksums(content: bytes, n: int, where: str) -> NDArray[np.uint32]:
+def parse_checksums(content: bytes, n: int, where: str) -> UInt32s:
     """The ``n`` checksums in a file's content.
 
     Raises:
@@ -102,12 +103,12 @@ class CheckedBlocks:
             self._pending[at] = 0
             at = self._pending.find(1, at, -(-stop // BLOCK))
 
-    def check_each(self, starts: NDArray[np.int64], n_bytes: int) -> None:
+    def check_each(self, starts: Int64s, n_bytes: int) -> None:
         """Compare the blocks of ``n_bytes`` bytes from each of ``starts`` on; raises as `check`."""
         for start in starts[self.unread(starts, n_bytes)].tolist():
             self.check(start, start + n_bytes)
 
-    def unread(self, starts: NDArray[np.int64], n_bytes: int) -> NDArray[np.bool_]:
+    def unread(self, starts: Int64s, n_bytes: int) -> Booleans:
         """Which of these parts may have a block that was not compared yet; shaped as ``starts``."""
         if self._pending.find(1) < 0:
             return np.zeros(starts.shape, np.bool_)

@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
@@ -20,6 +20,7 @@ from lc_assets.lake.versions import (
     version_named,
 )
 from lc_assets.publishing import BUSY_SECONDS, publish_bytes, staging_path
+from lc_assets.records import frozen
 
 if TYPE_CHECKING:
     from lc_assets.lake.lake import Lake
@@ -62,7 +63,7 @@ class View(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Partition:
     """The versions of one partition of one stage.
 

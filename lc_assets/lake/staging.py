@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +24,7 @@ from lc_assets.publishing import (
     remove_staging_files,
     wait_for_lock,
 )
+from lc_assets.records import frozen
 
 if TYPE_CHECKING:
     from lc_assets.lake.partition import Partition
@@ -90,7 +90,7 @@ def lake_locked(root: Path, *, shared: bool, name: str = LOCK) -> Iterator[None]
         yield
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Publication:
     """A version between the start of its build and its publication.
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, Int64s
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.loaders.windows import Permutation
@@ -46,11 +47,11 @@ class Window(NamedTuple):
         documents: int64, number of each input's document within the window, from 0.
     """
 
-    inputs: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    mask: NDArray[np.bool_]
-    positions: NDArray[np.int64]
-    documents: NDArray[np.int64]
+    inputs: Int64s
+    targets: Int64s
+    mask: Booleans
+    positions: Int64s
+    documents: Int64s
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -107,7 +108,7 @@ class SlidingWindows:
 
     def order(
         self, *, base_seed: int, epoch: int, first: int = 0, stop: int | None = None
-    ) -> NDArray[np.int64]:
+    ) -> Int64s:
         """Windows at positions ``first`` to ``stop`` of an epoch's shuffle; int64.
 
         The seed is ``base_seed + epoch``. Any part can be computed alone: to resume in the middle
@@ -117,7 +118,7 @@ class SlidingWindows:
         return Permutation(len(self), f"sliding/{base_seed + epoch}").at(places)
 
     @cached_property
-    def _lengths(self) -> NDArray[np.int64]:
+    def _lengths(self) -> Int64s:
         """Ids of each stream."""
         if isinstance(self.ids, MegatronReader):
             lengths = np.asarray(self.ids.lengths, np.int64)
@@ -127,7 +128,7 @@ class SlidingWindows:
         return np.full(self.ids.n_rows, self.ids.row_tokens, np.int64)
 
     @cached_property
-    def _first(self) -> NDArray[np.int64]:
+    def _first(self) -> Int64s:
         """Number of each stream's first window; then the number of windows."""
         n_tokens, padded = self._lengths, self.pad is not None
         whole = np.maximum(0, 1 + (n_tokens - (self.context_tokens + 1)) // self.stride)
@@ -135,11 +136,11 @@ class SlidingWindows:
         return np.concatenate([[0], np.cumsum(counts)])
 
     @cached_property
-    def _document_starts(self) -> NDArray[np.int64]:
+    def _document_starts(self) -> Int64s:
         lengths = np.asarray(getattr(self.ids, "lengths", ()), np.int64)
         return np.cumsum(lengths) - lengths
 
-    def _read(self, stream: int, start: int, stop: int) -> NDArray[np.int64]:
+    def _read(self, stream: int, start: int, stop: int) -> Int64s:
         if isinstance(self.ids, MegatronReader):
             begin = int(self._document_starts[stream]) if self.boundaries == "stay" else 0
             found = self.ids.between(begin + start, begin + stop)
@@ -149,7 +150,7 @@ class SlidingWindows:
             found = self.ids.read(slice(stream, stream + 1), slice(start, stop))[0]
         return np.asarray(found, np.int64)
 
-    def _window(self, start: int, found: NDArray[np.int64]) -> Window:
+    def _window(self, start: int, found: Int64s) -> Window:
         n_found, context = len(found), self.context_tokens
         padded = np.full(context + 1, 0 if self.pad is None else self.pad, np.int64)
         padded[:n_found] = found

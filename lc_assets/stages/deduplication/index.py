@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, UInt16s
 from lc_assets.build.tables import read_table
 from lc_assets.errors import UNDECODABLE, CorruptFile, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
@@ -168,7 +169,7 @@ def facts_path(folder: Path, number: int) -> Path:
     return folder / "facts" / f"{number:05d}.parquet"
 
 
-def sorted_bands(keys: Keys, signed: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+def sorted_bands(keys: Keys, signed: Booleans) -> dict[str, NDArray[Any]]:
     """The arrays of a file, by name.
 
     Args:
@@ -185,7 +186,7 @@ def sorted_bands(keys: Keys, signed: NDArray[np.bool_]) -> dict[str, NDArray[Any
     }
 
 
-def publish_bands(folder: Path, number: int, keys: Keys, signed: NDArray[np.bool_]) -> None:
+def publish_bands(folder: Path, number: int, keys: Keys, signed: Booleans) -> None:
     """Publish the bands of a file, as of `sorted_bands`, in a version's folder."""
     for name, array in sorted_bands(keys, signed).items():
         write_npy(bands_path(folder, number) / f"{name}.npy", array)
@@ -203,7 +204,7 @@ def read_bands(at: Path) -> tuple[Keys, Places]:
     return keys, places
 
 
-def read_rows(at: Path) -> NDArray[np.uint16]:
+def read_rows(at: Path) -> UInt16s:
     """Map the lowest bits of a file's keys, ``(n, bands)``, which are in ``at``.
 
     Raises:

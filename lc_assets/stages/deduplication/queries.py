@@ -8,7 +8,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,13 +19,14 @@ from numpy.typing import NDArray
 from lc_assets.build.stage import CheckResult
 from lc_assets.foreign_errors import duckdb_errors_as_lc_errors
 from lc_assets.publishing import publish
+from lc_assets.records import frozen
 
 MEMORY: Final = 1 << 30
 """Bytes that one connection may take before it spills to disk."""
 LINES_AT_ONCE: Final = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Queries:
     """An open connection, which spills to ``scratch``."""
 

@@ -13,7 +13,6 @@ opening it raises an error that states them.
 
 import contextlib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -24,6 +23,7 @@ from lc_assets.lake.partition import Partition
 from lc_assets.lake.releases import Gone, gone_of, publish_gone, read_release, release_names
 from lc_assets.lake.staging import lake_locked
 from lc_assets.publishing import BUSY_SECONDS, remove_staging_files
+from lc_assets.records import frozen
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.lineage.tracing import sources_of
 from lc_assets.stages.withdrawal.contents import Held, versions_with
@@ -35,7 +35,7 @@ UNFINISHED: Final = "never finished; may hold withdrawn documents"
 """Why folders of killed builds, and of builds whose checks failed, are deleted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deletion:
     """A folder to delete: its partition, its name there, its size, and the reason, in words."""
 

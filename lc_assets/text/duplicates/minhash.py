@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from lc_assets.arrays import Bytes, UInt32s, UInt64s
 from lc_assets.compiling import compiled, inlined
+from lc_assets.records import frozen
 from lc_assets.text.duplicates.keys import SHINGLE_WORDS, grams_of
 from lc_assets.text.hashing import GOLDEN, mix64
 from lc_assets.text.words import normalized_utf8
@@ -40,7 +41,7 @@ N_PERMUTATIONS: Final = 128
 _MODULUS: Final = (1 << 61) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bands:
     """One way to cut a signature into bands.
 
