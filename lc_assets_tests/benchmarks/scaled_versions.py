@@ -26,7 +26,7 @@ from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.sources.opening import known_snapshots
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import document_signatures as signing
-from lc_assets.stages.deduplication import removed_documents as removals
+from lc_assets.stages.deduplication import removals
 from lc_assets.stages.documents import sweeping
 from lc_assets.stages.documents.measuring import rules_of
 from lc_assets.stages.documents.shard_filtering import schema_of

@@ -20,7 +20,7 @@ from lc_assets.build.settings.documents import (
 from lc_assets.build.tables import read_lines
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.deduplication.index import BANDS, ROWS
-from lc_assets.stages.deduplication.removed_documents import TABLE
+from lc_assets.stages.deduplication.removals import TABLE
 from lc_assets.stages.file_lakes import build_for, context_over_files
 from lc_assets.text.duplicates.keys import SHINGLE_WORDS, shingle_hashes
 from lc_assets_tests.benchmarks.crawl import prose

@@ -37,7 +37,7 @@ from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.publishing import publish as publish_file
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
-from lc_assets.stages.deduplication.removed_documents import REMOVALS, TABLE
+from lc_assets.stages.deduplication.removals import REMOVALS, TABLE
 from lc_assets.stages.documents.document_keys import write_keys
 from lc_assets.stages.lineage.row_lineage import write_index
 from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix, MixSource

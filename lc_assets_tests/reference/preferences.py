@@ -31,17 +31,17 @@ class Candidate:
     perplexity: float | None = None
 
 
-def best(prefer: Sequence[str], candidates: Iterable[Candidate]) -> Candidate:
-    """The document that is kept.
+def ranked(prefer: Sequence[str], candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The documents in the order in which they are kept.
 
     >>> old, new = Candidate(id="b", number=0, date="2014"), Candidate(id="a", number=1, date="2023")
-    >>> best(["oldest"], [new, old]).id
-    'b'
+    >>> [candidate.id for candidate in ranked(["oldest"], [new, old])]
+    ['b', 'a']
     """
     order = sorted(candidates, key=lambda candidate: (candidate.id, candidate.number))
     for key in reversed(prefer):
         order.sort(key=partial(_value, key), reverse=key not in ASCENDING)
-    return order[0]
+    return order
 
 
 def why(prefer: Sequence[str], kept: Candidate, other: Candidate) -> str:

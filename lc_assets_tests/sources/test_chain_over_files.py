@@ -11,7 +11,7 @@ from lc_assets.errors import BadInput
 from lc_assets.lake.lake import Lake
 from lc_assets.sources.settings import SourceSettings
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.deduplication import removed_documents as removals
+from lc_assets.stages.deduplication import removals, removed_documents
 from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.lineage import histories, tracing, whereabouts
@@ -75,7 +75,7 @@ def test_unreadable_records_are_counted(context):
 def test_duplicates_are_found_across_sources(context):
     copy = f"{WEB_NEW}/CC-MAIN-2024-18-000_00000/line-0"
     assert whereabouts.find(context.lake, "document", copy) == []
-    published = context.lake.partition(removals.STAGE.name, WEB_NEW).require()
+    published = context.lake.partition(removed_documents.STAGE.name, WEB_NEW).require()
     (line,) = pq.read_table(published.folder / removals.TABLE).to_pylist()
     assert (line["id"], line["kept_id"]) == (copy, "stories/part-0/0")
 

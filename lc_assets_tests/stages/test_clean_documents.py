@@ -16,7 +16,7 @@ from lc_assets.build.stage import CheckInput
 from lc_assets.build.tables import read_table
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.lake.lake import Lake
-from lc_assets.stages.deduplication.removed_documents import removed_ids
+from lc_assets.stages.deduplication.removals import removed_ids
 from lc_assets.stages.documents.clean_documents import (
     JSON_SUFFIX,
     TABLE_SUFFIX,

@@ -20,7 +20,7 @@ from lc_assets.build.tables import read_table
 from lc_assets.errors import BadInput
 from lc_assets.lake.digests import sha256_of_file
 from lc_assets.stages.decontamination import contaminated_documents as contamination
-from lc_assets.stages.deduplication import removed_documents as removals
+from lc_assets.stages.deduplication import removals
 from lc_assets.stages.lineage.histories import why_dropped
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import SNAPSHOTS, tiny_context, tiny_upstream

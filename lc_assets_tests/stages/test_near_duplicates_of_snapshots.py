@@ -20,10 +20,10 @@ from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
-from lc_assets.stages.deduplication import removed_documents as removals
+from lc_assets.stages.deduplication import removals, removed_documents
 from lc_assets.stages.deduplication import signature_index as signature_bands
 from lc_assets.stages.deduplication.index import BANDS, ROWS
-from lc_assets.stages.deduplication.removed_documents import removed_ids
+from lc_assets.stages.deduplication.removals import removed_ids
 from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import RPV2, signature
 from lc_assets.tokens.orders import heldout
@@ -334,19 +334,32 @@ SPOILS = [
         "pairs_are_as_alike_as_they_say",
         lambda found: [found[0] | {"a": "nobody/0"}, *found[1:]],
     ),
-    (removals, "removals_add_up", lambda found: found[1:]),
-    (removals, "removals_add_up", lambda found: [found[0], *found[:-1]]),
-    (removals, "removals_add_up", lambda found: [found[0] | {"id": "nobody/0"}, *found[1:]]),
-    (removals, "removals_add_up", lambda found: [found[0] | {"reason": "taste"}, *found[1:]]),
+    (removed_documents, "removals_add_up", lambda found: found[1:]),
+    (removed_documents, "removals_add_up", lambda found: [found[0], *found[:-1]]),
     (
-        removals,
+        removed_documents,
+        "removals_add_up",
+        lambda found: [found[0] | {"id": "nobody/0"}, *found[1:]],
+    ),
+    (
+        removed_documents,
+        "removals_add_up",
+        lambda found: [found[0] | {"reason": "taste"}, *found[1:]],
+    ),
+    (
+        removed_documents,
         "every_near_duplicate_has_one_that_stays",
         lambda found: [found[0] | {"kept_id": found[1]["id"]}, *found[1:]],
     ),
     (
-        removals,
+        removed_documents,
         "every_near_duplicate_has_one_that_stays",
         lambda found: [found[0] | {"kept_id": found[0]["id"]}, *found[1:]],
+    ),
+    (
+        removed_documents,
+        "every_near_duplicate_has_one_that_stays",
+        lambda found: [found[0] | {"similarity": 0.1}, *found[1:]],
     ),
 ]
 
@@ -361,7 +374,7 @@ def test_a_check_fails_with_a_message(made, tmp_path, module, check, spoil):
     check_input = replace(check_input_of(context.lake, published), folder=folder)
     test = {found.__name__: found for found in module.STAGE.checks}[check]
     assert test(check_input).passed
-    edited(folder / module.TABLE, spoil)
+    edited(folder / (near_pairs.TABLE if module is near_pairs else removals.TABLE), spoil)
     found = test(check_input)
     assert not found.passed
     assert found.message

@@ -21,7 +21,7 @@ from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import removed_documents as removals
-from lc_assets.stages.deduplication.removed_documents import removed_ids
+from lc_assets.stages.deduplication.removals import removed_ids
 from lc_assets.stages.lineage import tracing
 from lc_assets.stages.planning import plan
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals

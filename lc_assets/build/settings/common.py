@@ -72,8 +72,8 @@ class WithdrawalSettings(Settings, frozen=True, kw_only=True):
             names further ones.
         same_content: whether other copies of a listed document's content are withdrawn too, in any
             snapshot: documents with the same digest, and near duplicates of at least
-            ``removed_documents.threshold``. With ``stays``, only listed documents are withdrawn. In
-            both cases, documents excluded as duplicates of a listed one are not restored.
+            ``removed_documents.threshold``. With ``stays``, only listed documents are withdrawn; a
+            copy of one is then served instead.
     """
 
     lists: tuple[str, ...] = ()

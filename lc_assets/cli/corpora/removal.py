@@ -29,7 +29,7 @@ from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.gram_index_files import open_index
 from lc_assets.stages.decontamination.contaminated_documents import IGNORED, INDEX, ITEMS_FILE
 from lc_assets.stages.deduplication.document_signatures import COMPUTED, TOO_SHORT
-from lc_assets.stages.deduplication.removed_documents import CLUSTERS_FILE
+from lc_assets.stages.deduplication.removals import CLUSTERS_FILE
 from lc_assets.stages.file_lakes import counts_of, replaced
 
 SHOWN_LINES = 20

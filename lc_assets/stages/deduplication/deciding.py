@@ -1,24 +1,26 @@
 """Decide which documents are kept, from facts and pairs, in SQL. No text is read.
 
 Kinds are applied one after the other (digest, text, url, near), each to the documents that the
-kinds before it kept. Of the documents with one key, the preferred one is kept. Clusters of near
-duplicates are the connected components of the pairs at or above the threshold, where one document
-represents all with the same text; excluded texts connect nothing.
+kinds before it kept. Of the documents with one key, the preferred one is kept. Near duplicates are
+decided in order of preference: a document is removed if one that was kept before is at least as
+similar as the threshold. So every removed document has a kept one that it is a duplicate of.
+
+A document that another rule excludes (too short, contaminated, withdrawn, near held-out) comes last
+in the order, and none is removed for it.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
 from lc_assets.build.settings.documents import SOURCE
 from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.errors import NotPublished
 from lc_assets.lake.versions import Published
 from lc_assets.stages.decontamination.contaminated_documents import contaminated_ids
 from lc_assets.stages.decontamination.evidence import CONTAMINATED
-from lc_assets.stages.deduplication.facts import DIGEST, TEXT, URL, join_clusters
+from lc_assets.stages.deduplication.facts import DIGEST, TEXT, URL, join_stars
 from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWALS_TABLE
 from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
@@ -37,7 +39,7 @@ REASONS: Final = {
 _NOTHING: Final = {
     "removed": "number BIGINT, for_number BIGINT, reason VARCHAR",
     "texts": "number BIGINT, first BIGINT",
-    "likeness": "a_number BIGINT, b_number BIGINT, similarity DOUBLE",
+    "likeness": "one BIGINT, other BIGINT, similarity DOUBLE",
 }
 _DATED: Final = "k.date || ' rather than ' || CASE o.date WHEN '' THEN 'no date' ELSE o.date END"
 _ORDERS: Final = {
@@ -62,7 +64,13 @@ document ``k`` is kept rather than ``o``.
 """
 
 
-def decide(database: Queries, by: Sequence[str], prefer: Sequence[str], threshold: float) -> None:
+def decide(
+    database: Queries,
+    by: Sequence[str],
+    prefer: Sequence[str],
+    threshold: float,
+    ineligible: Collection[str] = (),
+) -> None:
     """Make the tables that `removed_query` and `clusters_query` read.
 
     Args:
@@ -71,19 +79,23 @@ def decide(database: Queries, by: Sequence[str], prefer: Sequence[str], threshol
         by: kinds, of `REASONS`.
         prefer: which document is kept, as in `RemovalSettings.prefer`.
         threshold: least similarity of near duplicates.
+        ineligible: ids of documents that another rule excludes: none is removed for one of them.
     """
     for table, columns in _NOTHING.items():
         database.do(f"CREATE OR REPLACE TABLE {table} ({columns})")
+    database.connection.register("ineligible", pa.table({"id": pa.array(ineligible, pa.string())}))
+    database.do(f"""CREATE OR REPLACE TABLE ranked AS
+        WITH known AS (
+            SELECT facts.*, ineligible.id IS NOT NULL AS is_ineligible
+            FROM facts LEFT JOIN ineligible USING (id))
+        SELECT number, is_ineligible,
+               row_number() OVER (ORDER BY is_ineligible, {in_order(prefer)}) - 1 AS rank
+        FROM known""")
     for kind in (DIGEST, TEXT, URL):
         if kind in by:
-            database.do(f"""CREATE OR REPLACE TABLE members AS
-                WITH kept AS (SELECT * FROM facts ANTI JOIN removed USING (number))
-                SELECT number, first AS cluster FROM ({_sharing(kind, "kept")})""")
-            _remove(database, kind, prefer)
-    database.do("CREATE OR REPLACE TABLE chosen (number BIGINT, cluster BIGINT, kept BIGINT)")
+            _remove_equal(database, kind)
     if NEAR in by:
-        _join_near(database, threshold)
-        _remove(database, NEAR, prefer)
+        _remove_near(database, threshold)
 
 
 def _sharing(kind: str, table: str) -> str:
@@ -94,41 +106,51 @@ def _sharing(kind: str, table: str) -> str:
             GROUP BY {high}, {low} HAVING count(*) > 1) USING ({high}, {low})"""
 
 
-def _remove(database: Queries, kind: str, prefer: Sequence[str]) -> None:
-    database.do(f"""CREATE OR REPLACE TABLE chosen AS
-        SELECT number, cluster,
-               first_value(number) OVER (PARTITION BY cluster ORDER BY {in_order(prefer)}) AS kept
-        FROM members JOIN facts USING (number)""")
+def _remove_equal(database: Queries, kind: str) -> None:
+    """Of the documents with one key, keep the one of least rank, if that is eligible."""
     database.do(f"""INSERT INTO removed
-        SELECT number, kept, {quoted(REASONS[kind])} FROM chosen WHERE number <> kept""")
+        WITH kept AS (SELECT * FROM facts ANTI JOIN removed USING (number)),
+             best AS (
+                SELECT number, first_value(number) OVER cluster AS kept,
+                       first_value(is_ineligible) OVER cluster AS is_none
+                FROM ({_sharing(kind, "kept")}) JOIN ranked USING (number)
+                WINDOW cluster AS (PARTITION BY first ORDER BY rank))
+        SELECT number, kept, {quoted(REASONS[kind])} FROM best WHERE number <> kept AND NOT is_none
+        """)
 
 
-def _join_near(database: Queries, threshold: float) -> None:
-    """Make ``members`` of the near duplicates among the documents that are kept so far."""
+def _remove_near(database: Queries, threshold: float) -> None:
+    """Go through the texts of the remaining documents by rank: remove one if one that was kept is
+    similar. Of one text, all documents but the first are removed too.
+    """
     database.do(f"CREATE OR REPLACE TABLE texts AS {_sharing(TEXT, 'facts')}")
-    database.do("""CREATE OR REPLACE TABLE gone AS
-        SELECT number FROM removed
-        ANTI JOIN (SELECT first AS number FROM texts ANTI JOIN removed USING (number))
-        USING (number)""")
-    database.do(f"""CREATE OR REPLACE TABLE edges AS
-        SELECT a_number, b_number FROM pairs WHERE similarity >= {threshold!r}
-          AND a_number NOT IN (SELECT number FROM gone)
-          AND b_number NOT IN (SELECT number FROM gone)""")
-    join_clusters(database, "roots", "SELECT * FROM edges")
-    database.do("""CREATE OR REPLACE TABLE members AS
-        WITH kept AS (
-            SELECT number, first FROM texts ANTI JOIN removed USING (number)
-            UNION ALL
-            SELECT number, number AS first FROM roots
-            ANTI JOIN removed USING (number) ANTI JOIN texts USING (number)),
-        joined AS (
-            SELECT kept.number, coalesce(root, first) AS cluster
-            FROM kept LEFT JOIN roots ON roots.number = first)
-        SELECT number, cluster FROM joined
-        QUALIFY count(*) OVER (PARTITION BY cluster) > 1""")
-    database.do("""CREATE OR REPLACE TABLE likeness AS
-        SELECT a_number, b_number, similarity FROM pairs
-        SEMI JOIN roots ON roots.number = a_number""")
+    database.do("""CREATE OR REPLACE TABLE remaining AS
+        SELECT number, coalesce(first, number) AS text, rank, is_ineligible
+        FROM ranked LEFT JOIN texts USING (number) ANTI JOIN removed USING (number)""")
+    database.do("""CREATE OR REPLACE TABLE best AS
+        SELECT text, min(rank) AS rank, arg_min(number, rank) AS number,
+               arg_min(is_ineligible, rank) AS is_ineligible
+        FROM remaining GROUP BY text""")
+    database.do(f"""CREATE OR REPLACE TABLE likeness AS
+        SELECT least(one, other) AS one, greatest(one, other) AS other,
+               max(similarity) AS similarity
+        FROM (SELECT coalesce(l.first, a_number) AS one, coalesce(r.first, b_number) AS other,
+                     similarity
+              FROM pairs LEFT JOIN texts l ON l.number = a_number
+              LEFT JOIN texts r ON r.number = b_number WHERE similarity >= {threshold!r})
+        WHERE one <> other GROUP BY ALL""")
+    join_stars(
+        database,
+        "centres",
+        """SELECT least(l.rank, r.rank) AS lo, greatest(l.rank, r.rank) AS hi
+        FROM likeness JOIN best l ON l.text = one JOIN best r ON r.text = other
+        WHERE NOT (CASE WHEN l.rank < r.rank THEN l.is_ineligible ELSE r.is_ineligible END)""",
+    )
+    database.do(f"""INSERT INTO removed
+        SELECT o.number, k.number, {quoted(REASONS[NEAR])}
+        FROM remaining o JOIN best b USING (text) LEFT JOIN centres ON centres.number = b.rank
+        JOIN best k ON k.rank = coalesce(centre, b.rank)
+        WHERE o.number <> k.number AND NOT k.is_ineligible""")
 
 
 def in_order(prefer: Sequence[str]) -> str:
@@ -141,8 +163,10 @@ def in_order(prefer: Sequence[str]) -> str:
 
 
 def _why(prefer: Sequence[str]) -> str:
-    """Why the document ``k`` is kept rather than ``o``: the first key in which they differ."""
-    cases = ["WHEN false THEN ''"]
+    """Why the document ``k`` is kept rather than ``o``, whose line of ``ranked`` is joined: the
+    first key in which they differ.
+    """
+    cases = ["WHEN is_ineligible THEN 'the other is excluded anyway'"]
     for key in prefer:
         if key in _ORDERS:
             _, column, why = _ORDERS[key]
@@ -157,20 +181,23 @@ def _why(prefer: Sequence[str]) -> str:
 _LIKENESS: Final = """
     LEFT JOIN texts tk ON tk.number = c.kept LEFT JOIN texts t ON t.number = c.number
     LEFT JOIN likeness l
-        ON l.a_number = least(coalesce(tk.first, c.kept), coalesce(t.first, c.number))
-        AND l.b_number = greatest(coalesce(tk.first, c.kept), coalesce(t.first, c.number))"""
+        ON l.one = least(coalesce(tk.first, c.kept), coalesce(t.first, c.number))
+        AND l.other = greatest(coalesce(tk.first, c.kept), coalesce(t.first, c.number))"""
 _SAME_TEXT: Final = "coalesce(tk.first, c.kept) = coalesce(t.first, c.number)"
 
 
 def clusters_query(prefer: Sequence[str]) -> str:
-    """The clusters of near duplicates, a line per document."""
+    """The kept documents that near duplicates were removed for, and those near duplicates."""
     return f"""
-        SELECT o.id, c.number, min(o.id) OVER (PARTITION BY c.cluster) AS cluster,
-               count(*) OVER (PARTITION BY c.cluster) AS size, c.number = c.kept AS stays,
+        WITH stars AS (
+            SELECT number, for_number AS kept FROM removed WHERE reason = {quoted(REASONS[NEAR])}),
+        members AS (FROM stars UNION ALL SELECT DISTINCT kept, kept FROM stars)
+        SELECT o.id, c.number, min(o.id) OVER (PARTITION BY c.kept) AS cluster,
+               count(*) OVER (PARTITION BY c.kept) AS size, c.number = c.kept AS stays,
                k.id AS kept_id,
                CASE WHEN {_SAME_TEXT} THEN 1.0 ELSE l.similarity END AS similarity_to_kept,
                CASE WHEN c.number = c.kept THEN 'stays' ELSE {_why(prefer)} END AS why
-        FROM chosen c
+        FROM members c JOIN ranked USING (number)
         JOIN facts o ON o.number = c.number JOIN facts k ON k.number = c.kept {_LIKENESS}"""
 
 
@@ -190,44 +217,76 @@ def removed_query(prefer: Sequence[str]) -> str:
                CASE WHEN c.reason = {text} OR c.reason = {near} AND {_SAME_TEXT} THEN 1.0
                     WHEN c.reason = {near} THEN l.similarity END AS similarity,
                {_why(prefer)} AS why
-        FROM ends c JOIN facts o ON o.number = c.number JOIN facts k ON k.number = c.kept
+        FROM ends c JOIN ranked USING (number)
+        JOIN facts o ON o.number = c.number JOIN facts k ON k.number = c.kept
         JOIN facts e ON e.number = c.last {_LIKENESS}"""
 
 
+def compared_query(by: Sequence[str], floor: float) -> str:
+    """Ids of the documents that may be removed, or another one for them."""
+    alike = f"FROM pairs WHERE similarity >= {floor!r}"
+    shared = [f"SELECT number FROM ({_sharing(kind, 'facts')})" for kind in by if kind != NEAR]
+    numbers = [f"SELECT a_number {alike}", f"SELECT b_number {alike}", *shared]
+    return f"SELECT id FROM facts WHERE number IN ({' UNION '.join(numbers)}) ORDER BY id"
+
+
+def kept_for_others(database: Queries, not_served: Collection[str]) -> set[str]:
+    """Those of some documents, by id, that any other document was removed for."""
+    ids = pa.array(not_served, pa.string())
+    database.connection.register("not_served", pa.table({"id": ids}))
+    lines = database.lines("""
+        SELECT DISTINCT k.id FROM removed JOIN facts o USING (number)
+        JOIN facts k ON k.number = for_number
+        SEMI JOIN not_served ON not_served.id = k.id
+        ANTI JOIN not_served ON not_served.id = o.id""")
+    return {line["id"] for line in lines}
+
+
 def across_the_split(
-    database: Queries, snapshot: str, gridding: GriddingSettings, *, floor: float
-) -> list[dict[str, Any]]:
-    """Lines, as of `removed_query`, of the snapshot's documents that are kept so far, and similar
-    to a kept one on the other side of the split: of an older snapshot, or of the same one and held
-    out.
+    database: Queries, gridding: GriddingSettings, *, floor: float, without: Collection[str] = ()
+) -> dict[str, dict[str, Any]]:
+    """Lines, as of `removed_query`, of the documents that are kept so far, but similar to a kept
+    one on the other side of the split: of an older snapshot, or of the same one and held out.
 
     Args:
         database: after `decide`.
-        snapshot: the one being decided.
         gridding: settings that determine which documents are held out.
         floor: least similarity.
+        without: ids of documents that are not served.
+
+    Returns:
+        The lines, by id.
     """
-    database.do(f"""CREATE OR REPLACE TABLE neighbours AS
-        SELECT a AS id, b AS other, similarity FROM pairs WHERE similarity >= {floor!r}
-        UNION ALL SELECT b, a, similarity FROM pairs WHERE similarity >= {floor!r}""")
-    documents = database.lines(
-        "SELECT id, digest FROM facts ANTI JOIN removed USING (number) "
-        "SEMI JOIN neighbours USING (id)"
-    )
+    near = f"FROM pairs WHERE similarity >= {floor!r}"
+    found = database.lines(f"""
+        SELECT number, id, digest FROM facts JOIN ranked USING (number)
+        ANTI JOIN removed USING (number)
+        WHERE NOT is_ineligible AND number IN (SELECT a_number {near} UNION SELECT b_number {near})
+        """)
+    documents = [line for line in found if line["id"] not in without]
     keys = [line["digest"] or line["id"] for line in documents]
     held = heldout(keys, seed=gridding.seed, fraction=gridding.heldout_fraction)
-    ids = pa.array([line["id"] for line in documents], pa.string())
-    database.connection.register("sides", pa.table({"id": ids, "held": pa.array(held)}))
-    query = f"""
-        SELECT l.id, {quoted(NEAR_HELDOUT)} AS reason, r.id AS for_id, r.id AS kept_id, similarity,
-               CASE WHEN l.held THEN 'the other is trained on'
+    numbers = pa.array([line["number"] for line in documents], pa.int64())
+    database.connection.register("sides", pa.table({"number": numbers, "held": pa.array(held)}))
+    database.do("""CREATE OR REPLACE TABLE placed AS
+        SELECT number, id, held,
+               row_number() OVER (ORDER BY split_part(id, '/', 1), NOT held, id) - 1 AS place
+        FROM sides JOIN facts USING (number)""")
+    database.do(f"""CREATE OR REPLACE TABLE across AS
+        SELECT least(l.place, r.place) AS lo, greatest(l.place, r.place) AS hi, similarity
+        FROM pairs JOIN placed l ON l.number = a_number
+        JOIN placed r ON r.number = b_number
+        WHERE similarity >= {floor!r} AND l.held <> r.held""")
+    join_stars(database, "served", "SELECT lo, hi FROM across")
+    lines = database.lines(f"""
+        SELECT o.id, {quoted(NEAR_HELDOUT)} AS reason, k.id AS for_id, k.id AS kept_id, similarity,
+               CASE WHEN o.held THEN 'the other is trained on'
                     ELSE 'the other is held out' END AS why
-        FROM neighbours n JOIN sides l ON l.id = n.id JOIN sides r ON r.id = other
-        WHERE l.held <> r.held AND starts_with(l.id, {quoted(f"{snapshot}/")})
-          AND CASE WHEN starts_with(r.id, {quoted(f"{snapshot}/")}) THEN r.held
-                   ELSE split_part(r.id, '/', 1) < {quoted(snapshot)} END
-        QUALIFY row_number() OVER (PARTITION BY l.id ORDER BY similarity DESC, r.id) = 1"""
-    return database.lines(query)
+        FROM across JOIN placed o ON o.place = hi JOIN placed k ON k.place = lo
+        JOIN served so ON so.number = hi JOIN served sk ON sk.number = lo
+        WHERE so.centre <> hi AND sk.centre = lo
+        QUALIFY row_number() OVER (PARTITION BY o.id ORDER BY similarity DESC, k.id) = 1""")
+    return {line["id"]: line for line in lines}
 
 
 def _line(name: str, reason: str, for_id: str, similarity: float, why: str) -> dict[str, Any]:
@@ -236,24 +295,16 @@ def _line(name: str, reason: str, for_id: str, similarity: float, why: str) -> d
     return dict(zip(columns, (name, reason, for_id, "", similarity, why), strict=True))
 
 
-def contaminated(inputs: Mapping[str, Published], snapshot: str) -> list[dict[str, Any]]:
-    """The snapshot's documents that hold too much of an evaluation item."""
-    published = inputs.get(f"contaminated_documents/{snapshot}")
-    found = contaminated_ids(published.folder) if published else {}
+def contaminated(published: Published) -> list[dict[str, Any]]:
+    """A snapshot's documents that hold too much of an evaluation item."""
     return [
         _line(name, CONTAMINATED, item, share, f"holds {share:.0%} of {item}")
-        for name, (item, share) in found.items()
+        for name, (item, share) in contaminated_ids(published.folder).items()
     ]
 
 
-def withdrawn(inputs: Mapping[str, Published], snapshot: str) -> list[dict[str, Any]]:
-    """The snapshot's documents that must not be served."""
-    published = inputs.get(f"snapshot_withdrawals/{snapshot}")
-    if published is None:
-        raise NotPublished(
-            f"snapshot_withdrawals/{snapshot} has not been published: materialize "
-            "`snapshot_withdrawals` first"
-        )
+def withdrawn(published: Published) -> list[dict[str, Any]]:
+    """A snapshot's documents that must not be served."""
     return [
         _line(line["id"], WITHDRAWN, line["for_id"], line["similarity"], line["how"])
         for line in withdrawals_in(published.only(WITHDRAWALS_TABLE))

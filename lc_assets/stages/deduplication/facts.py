@@ -9,7 +9,7 @@ connected to a snapshot's own by any chain of near-duplicate pairs. Both create 
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from lc_assets.stages.deduplication.index import (
 )
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.documents.shard_filtering import PERPLEXITY
-from lc_assets.text.duplicates.clusters import cluster_roots
+from lc_assets.text.duplicates.clusters import Numbers, cluster_roots, star_centres
 from lc_assets.text.duplicates.keys import digest_key, text_key, url_key
 from lc_assets.vocabulary import parse_document_id
 
@@ -163,14 +163,31 @@ def join_clusters(database: Queries, table: str, pairs: str) -> None:
     """Make ``table`` (number, root): the least number in the cluster of each document of the pairs
     that a query returns.
     """
+    _label(database, table, "root", cluster_roots, pairs)
+
+
+def join_stars(database: Queries, table: str, pairs: str) -> None:
+    """Make ``table`` (number, centre), see `star_centres`, of the pairs (lesser, greater) that a
+    query returns.
+    """
+    _label(database, table, "centre", star_centres, f"SELECT * FROM ({pairs}) ORDER BY 1, 2")
+
+
+def _label(
+    database: Queries,
+    table: str,
+    label: str,
+    label_nodes: Callable[[Numbers, Iterable[tuple[Numbers, Numbers]]], Numbers],
+    pairs: str,
+) -> None:
     left, right = (f"SELECT #{side} FROM ({pairs})" for side in (1, 2))
     nodes = database.numbers(f"{left} UNION {right} ORDER BY 1")
     batches = (
         (batch.column(0).to_numpy(), batch.column(1).to_numpy())
         for batch in database.batches(pairs)
     )
-    roots = cluster_roots(nodes, batches)
-    database.connection.register("found", pa.table({"number": nodes, "root": roots}))
+    found = pa.table({"number": nodes, label: label_nodes(nodes, batches)})
+    database.connection.register("found", found)
     database.do(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM found")
 
 

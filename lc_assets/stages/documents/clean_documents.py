@@ -70,7 +70,7 @@ from lc_assets.stages.deduplication.paragraphs import (
     publish_repeated,
     spans_by_id,
 )
-from lc_assets.stages.deduplication.removed_documents import remaining_read, removed_in
+from lc_assets.stages.deduplication.removals import remaining_read, removed_in
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.shard_inputs import file_records
 from lc_assets.text.contamination.overlaps import without_spans

@@ -14,7 +14,7 @@ from lc_assets.build.checks import DROPPED_SUFFIX
 from lc_assets.build.lookups import lines_where, read_some
 from lc_assets.build.tables import KEYED
 from lc_assets.lake.lake import Lake
-from lc_assets.stages.deduplication import removed_documents
+from lc_assets.stages.deduplication import removals
 from lc_assets.stages.documents import document_keys
 from lc_assets.stages.lineage import row_lineage
 from lc_assets.stages.lineage.spans import Span
@@ -66,10 +66,8 @@ def removed_for(lake: Lake, identity: str) -> list[dict[str, Any]]:
         index = lake.partition("row_lineage", key).current_summary()
         lines = row_lineage.removal_lines(index, "kept_id", identity) if index else []
         if index and lines:
-            removals = lake.require_input(index, "removed_documents")
-            table = read_some(
-                removals.only(removed_documents.TABLE) / removed_documents.TABLE, lines
-            )
+            published = lake.require_input(index, "removed_documents")
+            table = read_some(published.only(removals.TABLE) / removals.TABLE, lines)
             found += [line for line in table if line["kept_id"] == identity]
     return sorted(found, key=lambda line: line["id"])
 
@@ -101,7 +99,7 @@ def why_dropped(lake: Lake, identity: str) -> Dropped | None:
 def _kept_instead(lake: Lake, snapshot: str, identity: str) -> tuple[str, float, str] | None:
     published = lake.partition("removed_documents", snapshot).current()
     if published is not None:
-        path = published.only(removed_documents.TABLE) / removed_documents.TABLE
+        path = published.only(removals.TABLE) / removals.TABLE
         for line in lines_where(path, pc.field("id") == identity):
             return line["kept_id"] or line["for_id"], line["similarity"], line["why"]
     return None

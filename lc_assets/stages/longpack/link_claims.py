@@ -36,7 +36,7 @@ from lc_assets.stages.deduplication.queries import (
     check_by_queries,
     queries_over,
 )
-from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
+from lc_assets.stages.deduplication.removals import TABLE as REMOVALS_TABLE
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets.stages.links.page_links import page_links_files
 from lc_assets.stages.longpack.claiming import Claims, claim_links

@@ -32,7 +32,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.packing.lengths import EDGES, bucket_counts, growth
 from lc_assets.publishing import finished
-from lc_assets.stages.deduplication.removed_documents import removed_in
+from lc_assets.stages.deduplication.removals import removed_in
 from lc_assets.stages.longpack.page_index import roots_tried
 from lc_assets.stages.reports.document_sets import (
     GROUPS,

@@ -15,7 +15,7 @@ from lc_assets.stages.decontamination import contaminated_documents as contamina
 from lc_assets.stages.decontamination.evidence import EVIDENCE
 from lc_assets.stages.deduplication import document_signatures as signing
 from lc_assets.stages.deduplication import near_duplicate_pairs as pairing
-from lc_assets.stages.deduplication import removed_documents as removing
+from lc_assets.stages.deduplication import removals as removing
 from lc_assets.stages.deduplication import signature_index as indexing
 from lc_assets.stages.deduplication.index import BANDED
 from lc_assets.stages.documents import document_keys as keying

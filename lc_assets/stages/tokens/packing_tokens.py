@@ -44,11 +44,8 @@ from lc_assets.build.tables import read_lines
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.lake.versions import Published
-from lc_assets.stages.deduplication.removed_documents import (
-    remaining_read,
-    removed_in,
-    removes_documents,
-)
+from lc_assets.stages.deduplication.removals import remaining_read, removed_in
+from lc_assets.stages.deduplication.removed_documents import removes_documents
 from lc_assets.stages.documents.filtered_documents import fields_for_packing
 from lc_assets.stages.longpack.link_claims import TABLE as CLAIMS_TABLE
 from lc_assets.stages.tokens.tokenizing import (

@@ -23,11 +23,8 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import TOKENIZED
 from lc_assets.counts import Counts
-from lc_assets.stages.deduplication.removed_documents import (
-    remaining_read,
-    removed_in,
-    removes_documents,
-)
+from lc_assets.stages.deduplication.removals import remaining_read, removed_in
+from lc_assets.stages.deduplication.removed_documents import removes_documents
 from lc_assets.stages.tokens.tokenizing import (
     SUFFIXES,
     params_of,

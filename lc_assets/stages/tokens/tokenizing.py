@@ -142,6 +142,38 @@ def tokenize_shard(task: TokenizeTask) -> Counts:
     return counts + Counts(extra={BY_REFERENCE: 1, UNCHECKED: 0})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthTask:
+    """Some documents of a shard, of which the short ones are to be found.
+
+    Attributes:
+        documents: table of the documents.
+        ids: of the documents to test.
+        settings: how text becomes ids, and how many there must be.
+    """
+
+    documents: Path
+    ids: frozenset[str]
+    settings: TokenizingSettings
+
+    def __str__(self) -> str:
+        return str(self.documents)
+
+
+def short_documents(task: LengthTask) -> list[str]:
+    """Ids of those documents that `tokenize_shard` drops with these settings."""
+    setting, found = task.settings.tokenizer, list[str]()
+    tokenizer = _available(setting, fast=True) or tokenizer_of(setting, fast=False)
+    for line in read_lines(task.documents, ["id", "language", "raw_content"], batch_lines=16):
+        if line["id"] in task.ids:
+            if task.settings.privacy.replace:
+                _replace(line, task.settings)
+            text = escape(line["raw_content"], task.settings.text_encoding)
+            if _ids(text, tokenizer, task.settings)[1]:
+                found.append(line["id"])
+    return found
+
+
 def _available(setting: str, *, fast: bool) -> Tokenizer | None:
     """A tokenizer, or None: the fast one does not read every kind of file, and the package of the
     reference may be missing.

@@ -8,7 +8,7 @@ from typing import Any
 
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.catalogue import STAGES
-from lc_assets.stages.deduplication import removed_documents
+from lc_assets.stages.deduplication import removals
 from lc_assets.stages.lineage.row_lineage import rows_of
 from lc_assets.stages.lineage.spans import Span, span_of_row
 from lc_assets.stages.lineage.whereabouts import mixes_of, samples_of
@@ -56,10 +56,10 @@ def _published_rows(lake: Lake, lines: Sequence[Line]) -> dict[str, list[Span]]:
 
 
 def _any_goes_on(lake: Lake, snapshot: str, ids: set[str]) -> bool:
-    removals = lake.partition("removed_documents", snapshot).current()
+    published = lake.partition("removed_documents", snapshot).current()
     return (
-        removals is not None
-        and not ids <= removed_documents.removed_ids(removals.only(removed_documents.TABLE)).keys()
+        published is not None
+        and not ids <= removals.removed_ids(published.only(removals.TABLE)).keys()
     )
 
 

@@ -54,6 +54,37 @@ def _join(parents: Numbers, left: Numbers, right: Numbers) -> None:
             parents[one] = other
 
 
+def star_centres(nodes: Numbers, pairs: Iterable[tuple[Numbers, Numbers]]) -> Numbers:
+    """The node that each node is removed for: the least kept one that it is paired with; itself if
+    it is kept. A node is kept if it is paired with no lesser kept one. ``(n,)`` int64.
+
+    Args:
+        nodes: ``(n,)`` int64, ascending, without repeats: all nodes of all pairs.
+        pairs: batches of pairs, all ascending: ``left[i] < right[i]``.
+
+    >>> star_centres(np.arange(4), [(np.array([0, 1, 2]), np.array([1, 2, 3]))]).tolist()
+    [0, 0, 2, 2]
+    """
+    centres: Numbers = np.arange(len(nodes), dtype=np.int64)
+    for sides in pairs:
+        _remove_for_kept(centres, *(np.searchsorted(nodes, side) for side in sides))
+    return nodes[centres]
+
+
+@compiled
+def _remove_for_kept(centres: Numbers, left: Numbers, right: Numbers) -> None:
+    """Decide some pairs; as they ascend, each ``left[i]`` is decided before.
+
+    Args:
+        centres: ``(n,)`` as decided so far, changed in place; at first each node is its own.
+        left: ``(m,)`` nodes, ascending.
+        right: ``(m,)`` nodes, each greater than its ``left``.
+    """
+    for i in range(len(left)):
+        if centres[left[i]] == left[i] and centres[right[i]] == right[i]:
+            centres[right[i]] = left[i]
+
+
 @compiled
 def star_pairs(members: Numbers, starts: Numbers, centres: int) -> tuple[Numbers, Numbers]:
     """Pair each member of a bucket with the first ``centres`` members before it.

@@ -10,7 +10,7 @@ from lc_assets.errors import BadInput
 from lc_assets.stages.deduplication.deciding import decide, removed_query
 from lc_assets.stages.deduplication.facts import FACTS
 from lc_assets.stages.deduplication.queries import queries
-from lc_assets_tests.reference.preferences import Candidate, best, why
+from lc_assets_tests.reference.preferences import Candidate, ranked, why
 
 OLD = Candidate(id="b", number=0, source="crawl", date="2014-05-01", n_chars=500, perplexity=None)
 NEW = Candidate(id="c", number=1, source="books", date="2023-05-01", n_chars=400, perplexity=250.0)
@@ -34,7 +34,7 @@ def test_who_stays_and_why(tmp_path, words, stays, why_rather_than_old):
     """By the reference, and by the queries over three documents of one text."""
     prefer = tuple(word for word in words.split(",") if word)
     for order in ([OLD, NEW, UNDATED], [UNDATED, NEW, OLD]):
-        assert best(prefer, order) == stays
+        assert ranked(prefer, order)[0] == stays
     if why_rather_than_old:
         assert why(prefer, stays, OLD) == why_rather_than_old
     lines = [asdict(found) | {"text_high": 1, "text_low": 2} for found in (OLD, NEW, UNDATED)]

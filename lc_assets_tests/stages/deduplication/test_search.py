@@ -7,10 +7,9 @@ import pytest
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.stages.deduplication import removed_documents, verification
 from lc_assets.stages.deduplication.deciding import REASONS
-from lc_assets_tests.reference.preferences import Candidate, best, why
+from lc_assets_tests.reference.preferences import Candidate, ranked, why
 from lc_assets_tests.stages.deduplication.corpora import (
     all_pairs_that_meet,
-    connected,
     deduplicate,
     drawing,
     lines,
@@ -44,39 +43,39 @@ def expected_removed(documents, pairs, *, threshold, prefer, by=tuple(REASONS)):
     }
     standing, removed = {d["id"]: d for d in documents}, {}
 
-    def drop(groups, reason):
-        for group in groups:
-            kept = best(prefer, [known[name] for name in group])
-            for name in set(group) - {kept.id}:
-                removed[name] = (reason, kept.id, why(prefer, kept, known[name]))
-                del standing[name]
+    order = [candidate.id for candidate in ranked(prefer, known.values())]
+
+    def drop(names, kept, reason):
+        for name in names:
+            removed[name] = (reason, kept, why(prefer, known[kept], known[name]))
+            del standing[name]
 
     for kind, reason in (("digest", "same digest"), ("text", "same text"), ("url", "same url")):
         if kind in by:
             groups = {}
-            for name, document in standing.items():
-                groups.setdefault(keys[kind](document), []).append(name)
-            drop([group for group in groups.values() if len(group) > 1], reason)
+            for name in order:
+                if name in standing:
+                    groups.setdefault(keys[kind](standing[name]), []).append(name)
+            for kept, *others in groups.values():
+                drop(others, kept, reason)
     first = {}
     for document in documents:
         first.setdefault(text_key(document["text"]), document["id"])
-    texts = {}
-    for name, document in standing.items():
-        texts.setdefault(first[text_key(document["text"])], []).append(name)
-    edges = [
-        (a, b)
-        for (a, b), alike in pairs.items()
-        if alike >= threshold and a in texts and b in texts
-    ]
-    groups = connected([*edges, *((name, name) for name in texts)])
-    drop(
-        [
-            found
-            for group in groups
-            if len(found := [n for member in group for n in texts[member]]) > 1
-        ],
-        "near duplicate",
-    )
+    text_of = {d["id"]: first[text_key(d["text"])] for d in documents}
+    alike = {frozenset(pair) for pair, found in pairs.items() if found >= threshold}
+    kept_texts = {}
+    for name in order:
+        if name in standing:
+            text = text_of[name]
+            near = [
+                kept
+                for other, kept in kept_texts.items()
+                if other == text or frozenset((other, text)) in alike
+            ]
+            if near:
+                drop([name], near[0], "near duplicate")
+            else:
+                kept_texts[text] = name
     return removed
 
 

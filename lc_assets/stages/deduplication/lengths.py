@@ -1,0 +1,42 @@
+"""Which documents are too short to be published: no duplicate is removed for one of them."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from msgspec.structs import replace
+
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import BuildContext
+from lc_assets.lake.versions import Published
+from lc_assets.stages.tokens.tokenizing import LengthTask, short_documents
+from lc_assets.vocabulary import parse_document_id
+
+
+def least_tokens(recipe: Recipe) -> int:
+    """Least number of tokens of the documents that some stage publishes; 1 if any length will do.
+
+    >>> least_tokens(Recipe())
+    65536
+    """
+    packing, least = recipe.packed_rows, recipe.token_documents.min_tokens
+    if recipe.clean_documents.wanted or recipe.longpack_documents.wanted:
+        return 1
+    return min(packing.min_tokens, least) if packing.wanted else least
+
+
+def too_short(
+    context: BuildContext, inputs: Mapping[str, Published], ids: Sequence[str]
+) -> set[str]:
+    """Those of some documents that have too few tokens for every stage."""
+    least = least_tokens(context.recipe)
+    if least == 1:
+        return set()
+    settings = replace(context.recipe.token_documents, min_tokens=least, first_tokens=least)
+    tasks = list[LengthTask]()
+    for shard, names in groupby(sorted(ids), key=lambda name: parse_document_id(name)[0]):
+        file = f"{shard.name}{DOCUMENTS_SUFFIX}"
+        path = inputs[f"filtered_documents/{shard.snapshot}"].only(file) / file
+        tasks.append(LengthTask(documents=path, ids=frozenset(names), settings=settings))
+    run = context.executor.run(short_documents, tasks, what="count tokens of duplicates")
+    return {name for _, names in run for name in names}

@@ -1,0 +1,75 @@
+"""The tables of excluded documents, and what other stages read of them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.sharding import Read, Reads, documents_read
+from lc_assets.build.tables import read_lines
+from lc_assets.lake.digests import digest_of
+from lc_assets.lake.versions import Published
+from lc_assets.vocabulary import parse_document_id
+
+REMOVALS: Final = pa.schema(
+    {
+        "id": "string",
+        "reason": "string",
+        "for_id": "string",
+        "kept_id": "string",
+        "similarity": "float64",
+        "why": "string",
+    }
+)
+"""An excluded document; the document or item that it is a duplicate of or contains; the document
+that is finally kept; their similarity; the reason for the choice.
+"""
+CLUSTERS: Final = pa.schema(
+    {
+        "id": "string",
+        "cluster": "string",
+        "size": "int64",
+        "stays": "bool",
+        "kept_id": "string",
+        "similarity_to_kept": "float64",
+        "why": "string",
+    }
+)
+"""Members of the clusters of near duplicates that a document of the partition belongs to;
+``cluster`` is the least id in it. A similarity is null when the two share no band.
+"""
+TABLE: Final = "removals.parquet"
+CLUSTERS_FILE: Final = "clusters.parquet"
+
+
+def removed_ids(folder: Path) -> dict[str, str]:
+    """Reason of every excluded document, by id."""
+    return {line["id"]: line["reason"] for line in read_lines(folder / TABLE, ["id", "reason"])}
+
+
+def removed_in(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, str]]:
+    """The same of a partition, out of a stage's inputs, by the name of the shard that a document is
+    in; empty where the recipe excludes nothing.
+    """
+    published, found = inputs.get(f"removed_documents/{key}"), dict[str, dict[str, str]]()
+    for name, reason in removed_ids(published.only(TABLE)).items() if published else ():
+        found.setdefault(parse_document_id(name)[0].name, {})[name] = reason
+    return found
+
+
+def remaining_read(
+    inputs: Mapping[str, Published],
+    key: str,
+    removed: Mapping[str, Mapping[str, str]] | None = None,
+) -> dict[str, Reads]:
+    """Inputs per shard of a stage that skips excluded documents: the shard's filtered documents,
+    and the exclusions (by default those of `removed_in`); for `Sharding.reads`.
+    """
+    left_out = removed_in(inputs, key) if removed is None else removed
+    documents = documents_read(inputs[f"filtered_documents/{key}"], DOCUMENTS_SUFFIX)
+    return {
+        name: (read, Read("removed", digest_of(left_out.get(name, {}))))
+        for name, read in documents.items()
+    }
