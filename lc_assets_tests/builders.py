@@ -205,7 +205,6 @@ def tiny_recipe(folder: Path, **changes: Any) -> Recipe:
             wanted=True,
             row_tokens=4 * TINY_ROW_TOKENS,
             min_tokens=TINY_ROW_TOKENS,
-            heldout_fraction=0.2,
         ),
         blended_mix={
             "by-tokens": MixSettings(),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import TableWriter
 from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
 from lc_assets.formats.arrays.grid_layout import GridLayout
@@ -117,8 +118,8 @@ def store(tmp_path_factory):
 
 def written(store, out, method="bestfit"):
     """Rows as `packed` writes them."""
-    settings = PackingSettings(method=method, heldout_fraction=0, cut_at="anywhere")
-    documents = read_documents(store, settings)
+    settings = PackingSettings(method=method, cut_at="anywhere")
+    documents = read_documents(store, settings, GriddingSettings(heldout_fraction=0))
     plans = {"train": plan_packing(documents)["train"]}
     common = PackedTask(
         tokens=store,

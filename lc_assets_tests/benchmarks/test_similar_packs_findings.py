@@ -17,6 +17,7 @@ from lc_assets.build.settings.longpack import (
     ReferralReportSettings,
     SimilarSettings,
 )
+from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.stages.reports.document_sets import group_of
 from lc_assets_tests.file_runs import run
 from lc_assets_tests.named_draws import rng_for
@@ -69,11 +70,19 @@ def similar(files, folder, **similar):
     settings = PackingSettings(
         wanted=True,
         row_tokens=MAX_TOKENS,
-        heldout_fraction=0,
         similar=SimilarSettings(**similar),
         texts=True,
     )
-    return run("packed_rows", [corpus], folder, packed_rows=settings)[0] / "texts"
+    return (
+        run(
+            "packed_rows",
+            [corpus],
+            folder,
+            packed_rows=settings,
+            token_grid=GriddingSettings(heldout_fraction=0, row_tokens=1),
+        )[0]
+        / "texts"
+    )
 
 
 def far_pairs(folder):

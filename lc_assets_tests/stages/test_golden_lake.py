@@ -24,9 +24,7 @@ def test_rows_tokens_indices_and_mixes_keep_their_bytes(tmp_path):
         longpack_documents=LongPackSettings(
             wanted=True, max_tokens=600, depth=2, hub_share=1.0, portals="keep"
         ),
-        packed_rows=PackingSettings(
-            wanted=True, documents="both", row_tokens=1000, heldout_fraction=0.2
-        ),
+        packed_rows=PackingSettings(wanted=True, documents="both", row_tokens=1000),
         referral_report=ReferralReportSettings(wanted=True, sample=3),
     )
     folders = {name: built.published.folder for name, built in build_all(context).items()}

@@ -221,7 +221,7 @@ def test_the_whole_branch_from_a_crawl_to_rows(upstream, tmp_path):
     """Archives to links to claims to documents to tokens to rows: every filtered document is in the
     rows once, packed or alone.
     """
-    packing = PackingSettings(wanted=True, documents="both", row_tokens=1000, heldout_fraction=0.2)
+    packing = PackingSettings(wanted=True, documents="both", row_tokens=1000)
     settings = LongPackSettings(wanted=True, max_tokens=600, portals="keep", same_language=False)
     context = tiny_context(
         tmp_path, upstream=upstream, longpack_documents=settings, packed_rows=packing

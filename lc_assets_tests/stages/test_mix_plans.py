@@ -121,6 +121,32 @@ def test_a_mix_that_cannot_be_meant_is_refused(content, complaint):
         planned(content)
 
 
+def test_an_index_of_many_epochs_makes_no_mix_longer(published_lake, tmp_path):
+    """A mix counts the samples of one epoch, though `megatron_rows.samples` asks for more."""
+    recipe = published_lake.context.recipe
+    mixes = {"once": MixSettings()}
+    usual = copied(
+        published_lake, tmp_path / "usual", msgspec.structs.replace(recipe, blended_mix=mixes)
+    )
+    rows = msgspec.structs.replace(recipe.megatron_rows, samples=300)
+    repeated = copied(
+        published_lake,
+        tmp_path / "repeated",
+        msgspec.structs.replace(recipe, blended_mix=mixes, megatron_rows=rows),
+    )
+    for snapshot in published_lake.context.lake.published("megatron_rows"):
+        stage_named("megatron_rows").build(repeated, snapshot)
+    found = [
+        stage_named("blended_mix").build(context, "once").published.folder
+        for context in (usual, repeated)
+    ]
+    once, again = map(read_mix, found)
+    assert again.n_samples == once.n_samples
+    assert [source.available for source in again.sources] == [
+        source.available for source in once.sources
+    ]
+
+
 def test_a_continued_mix_is_published_and_holds_its_claims(published_lake, tmp_path):
     """Its indices serve the old mix's samples first, and its audit passes."""
     recipe = published_lake.context.recipe

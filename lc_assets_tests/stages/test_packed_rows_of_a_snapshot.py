@@ -44,15 +44,14 @@ from lc_assets.stages.packing.packed_checks import (
     spans_are_megatrons_documents,
 )
 from lc_assets.stages.tokens.packing_tokens import IN_LONGPACK
+from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import GPT2_EOT, SPLITS
 from lc_assets_tests.builders import tiny_context, tiny_upstream, tokenizer_json
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
 from lc_assets_tests.link_builders import publish_links
 
 OLD = "2023-06"
-SETTINGS = PackingSettings(
-    wanted=True, row_tokens=300, segment_tokens=50, heldout_fraction=0.2, min_tokens=55
-)
+SETTINGS = PackingSettings(wanted=True, row_tokens=300, segment_tokens=50, min_tokens=55)
 
 
 @pytest.fixture(scope="module")
@@ -179,14 +178,12 @@ def test_other_bands_and_groups_give_the_same_rows(lake, tmp_path, monkeypatch):
 
 
 def test_another_seed_is_another_order_of_the_same_pieces(lake):
-    """Rows are shuffled by a keyed hash: of other seeds, other rows; of one, the same, whatever
-    stood in the lake before.
-    """
+    """Rows are shuffled by a keyed hash; the split does not depend on its seed."""
     versions = [built(with_packing(lake, seed=seed)) for seed in (1, 2)]
     first, second = ([line["id"] for line in spans_of(version, "train")] for version in versions)
     assert first != second
     sides = [{line["id"] for line in spans_of(version, "heldout")} for version in versions]
-    assert sides[0] != sides[1]
+    assert sides[0] == sides[1]
 
 
 UPSAMPLING = UpsamplingSettings(threshold=120, keep_short=0.5, by="bucket", budget=2.0)
@@ -471,3 +468,14 @@ def test_an_empty_snapshot_has_no_rows(lake):
     assert digests({"again": built(with_packing(lake, min_tokens=10_000))}) == {
         "again": version.published.digest
     }
+
+
+def test_one_split_holds_for_rows_of_one_document_and_packed_rows(lake):
+    """Whatever the seed of packing's order; each document is on the side that its digest gives."""
+    version = built(with_packing(lake, seed=7))
+    grid = lake.recipe.token_grid
+    pieces = pq.read_table(version.published.folder / "spans.parquet").to_pylist()
+    keys = [piece["digest"] or piece["id"] for piece in pieces]
+    held = heldout(keys, seed=grid.seed, fraction=grid.heldout_fraction)
+    assert ["heldout" if side else "train" for side in held] == [piece["split"] for piece in pieces]
+    assert 0 < held.sum() < len(held)

@@ -45,7 +45,7 @@ OLD = "2023-06"
 REPORTS = ReferralReportSettings(
     wanted=True, sample=4, buckets=(2, 5), scope="document", max_df=0.3
 )
-PACKING = PackingSettings(wanted=True, row_tokens=300, min_tokens=55, heldout_fraction=0.2)
+PACKING = PackingSettings(wanted=True, row_tokens=300, min_tokens=55)
 BUILT = (*BEFORE_TOKENS, "packing_tokens", "packed_rows", "length_report", "referral_report")
 CHILDREN = (2, 1)
 """Of two packed documents."""

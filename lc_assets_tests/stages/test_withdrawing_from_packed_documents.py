@@ -40,7 +40,6 @@ PACKING = PackingSettings(
     wanted=True,
     documents="both",
     row_tokens=300,
-    heldout_fraction=0.2,
     min_tokens=10,
 )
 

@@ -179,8 +179,7 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
         megatron: what a Megatron document is: ``spans``, a piece; or ``rows``, a whole row
             including padding, which its GPT data set and mixes keep intact if their samples are as
             long (docs/packing.md).
-        heldout_fraction: share of held-out documents, by the same keyed hash as the grid's.
-        seed: of the order.
+        seed: of the order; `token_grid` has the seed and share of held-out documents, for all rows.
         order_by: numeric record field: documents are packed in its order, instead of that of their
             hashes.
         group_by: record field that names a group, such as a repository: documents of a group are
@@ -199,7 +198,6 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
     cut_at: Literal["ends", "anywhere"] = "ends"
     upsampling: UpsamplingSettings = UpsamplingSettings()
     megatron: Literal["spans", "rows"] = "spans"
-    heldout_fraction: Fraction = 1 / 128
     seed: Seed = 64
     order_by: str = ""
     group_by: str = ""

@@ -15,7 +15,6 @@ from lc_assets.build.settings.documents import RemovalSettings
 from lc_assets.build.settings.longpack import (
     HtmlIndexSettings,
     LongPackSettings,
-    PackingSettings,
     PageLinkSettings,
     ReferralReportSettings,
 )
@@ -139,7 +138,6 @@ def longpack(
         "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
         "longpack_documents": packing,
         "token_documents": TokenizingSettings(tokenizer=pages.tokenizer),
-        "packed_rows": PackingSettings(heldout_fraction=0),
     }
     built = corpus.build("longpack_documents", settings, together=True, quality=pages.quality)
     _show_packed(built)

@@ -29,6 +29,9 @@ from lc_assets.stages.packing.packed_rows import balance_of
 from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, UNCHECKED
 from lc_assets.tokens.dtypes import header_warning, stored_dtype
 
+NONE_HELD_OUT = GriddingSettings(heldout_fraction=0, row_tokens=1)
+"""For documents of any length, all of which are trained on."""
+
 
 def tokenize(
     corpus: options.Corpus,
@@ -53,7 +56,7 @@ def tokenize(
         print_error(f"warning: {vocabulary.name} has no end of text, so none is appended")
     sections = {
         "token_documents": settings,
-        "token_grid": GriddingSettings(heldout_fraction=0, row_tokens=1),
+        "token_grid": NONE_HELD_OUT,
     }
     _show_data_sets(corpus.build("token_documents", sections), stored.name)
 
@@ -116,7 +119,7 @@ def buckets(
 def pack(
     corpus: options.Corpus,
     rows: PackingSettings = options.settings_options(
-        PackingSettings(wanted=True, heldout_fraction=0),
+        PackingSettings(wanted=True),
         "method",
         "seed",
         "min_tokens",
@@ -158,7 +161,11 @@ def pack(
     tokens = replaced(TokenizingSettings(), tokenizer=located(tokenizer))
     if vocabulary_of(tokens.tokenizer).eot is None and rows.append_eod:
         raise BadInput(f"{tokenizer} has no end of text to end documents with: pass --no-eod")
-    sections = {"packed_rows": settings, "token_documents": tokens}
+    sections = {
+        "packed_rows": settings,
+        "token_documents": tokens,
+        "token_grid": NONE_HELD_OUT,
+    }
     _show_rows(corpus.build("packed_rows", sections), settings)
 
 

@@ -122,7 +122,6 @@ sequence_length = {min(8192, row_tokens)}
 [packed_rows]  # rows of whole documents of any length
 wanted = true
 row_tokens = {row_tokens}
-heldout_fraction = {heldout_fraction}
 """
     return found
 

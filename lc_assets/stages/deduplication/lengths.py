@@ -1,16 +1,54 @@
 """Which documents are too short to be published: no duplicate is removed for one of them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX
 from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.rows import TokenizingSettings
 from lc_assets.build.stage import BuildContext
+from lc_assets.build.tables import read_lines
+from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.versions import Published
-from lc_assets.stages.tokens.tokenizing import LengthTask, short_documents
+from lc_assets.stages.tokens.tokenizing import available_tokenizer, ids_of, replace_in
+from lc_assets.tokens.tokenizers import escape
 from lc_assets.vocabulary import parse_document_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthTask:
+    """Some documents of a shard, of which the short ones are to be found.
+
+    Attributes:
+        documents: table of the documents.
+        ids: of the documents to test.
+        settings: how text becomes ids, and how many there must be.
+    """
+
+    documents: Path
+    ids: frozenset[str]
+    settings: TokenizingSettings
+
+    def __str__(self) -> str:
+        return str(self.documents)
+
+
+def short_documents(task: LengthTask) -> list[str]:
+    """Ids of those documents that `tokenize_shard` drops with these settings."""
+    setting, found = task.settings.tokenizer, list[str]()
+    tokenizer = available_tokenizer(setting, fast=True) or tokenizer_of(setting, fast=False)
+    for line in read_lines(task.documents, ["id", "language", "raw_content"], batch_lines=16):
+        if line["id"] in task.ids:
+            if task.settings.privacy.replace:
+                replace_in(line, task.settings)
+            text = escape(line["raw_content"], task.settings.text_encoding)
+            if ids_of(text, tokenizer, task.settings)[1]:
+                found.append(line["id"])
+    return found
 
 
 def least_tokens(recipe: Recipe) -> int:

@@ -66,14 +66,8 @@ def write_link_claims(context: BuildContext, staging: StagingFolder) -> Counts:
 
 
 def splits_of(recipe: Recipe) -> tuple[tuple[int, float], ...]:
-    """Seed and fraction of every split into trained on and held out that a recipe makes; one that
-    is made twice counts once.
-    """
-    both = (
-        (recipe.token_grid.seed, recipe.token_grid.heldout_fraction),
-        (recipe.packed_rows.seed, recipe.packed_rows.heldout_fraction),
-    )
-    return tuple(dict.fromkeys(both))
+    """Seed and fraction of the split into trained on and held out."""
+    return ((recipe.token_grid.seed, recipe.token_grid.heldout_fraction),)
 
 
 def on_two_sides(database: Queries, splits: Sequence[tuple[int, float]]) -> tuple[int, int]:

@@ -31,7 +31,6 @@ from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.lake.versions import Published
 from lc_assets.mixing.gpt_index import build_gpt_index, lengthened, n_whole
 from lc_assets.publishing import publish_bytes
-from lc_assets.stages.megatron.megatron_rows import samples_of
 from lc_assets.stages.mixes.mix_plans import (
     PLAIN,
     PlannedMix,
@@ -135,15 +134,11 @@ def write_blended_mix(context: BuildContext, staging: StagingFolder) -> Counts:
 
 
 def _samples_of(source: Published, sequence_length: int) -> int:
-    """Samples of one epoch: as a snapshot's own index counts them, or as an index over packed rows
-    would.
-    """
-    if source.name.startswith(f"{PLAIN}/"):
-        return samples_of(source)
+    """Samples of one epoch, however many the source's own index has."""
     prefix = source.only("train.idx") / "train"
-    return (
-        n_whole(read_index(prefix).n_tokens, sequence_length) if idx_path(prefix).is_file() else 0
-    )
+    if not idx_path(prefix).is_file():
+        return 0
+    return max(0, n_whole(read_index(prefix).n_tokens, sequence_length))
 
 
 def _index_source(

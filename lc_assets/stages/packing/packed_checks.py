@@ -16,6 +16,7 @@ from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Int64s
 from lc_assets.build.checks import by_chunk, evenly_spaced
 from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.stage import Check, CheckInput, CheckResult
 from lc_assets.build.tables import PACKED_SPANS, SPANS_FILE, read_schema, read_table
 from lc_assets.formats.arrays.grid import GridReader
@@ -52,7 +53,8 @@ class _Rows:
     @cached_property
     def settings(self) -> PackingSettings:
         """By which they were packed."""
-        return msgspec.convert(self.found.fingerprint.params | {"wanted": True}, PackingSettings)
+        params = {k: v for k, v in self.found.fingerprint.params.items() if k != "split"}
+        return msgspec.convert(params | {"wanted": True}, PackingSettings)
 
     @cached_property
     def table(self) -> pa.Table:
@@ -74,7 +76,8 @@ class _Rows:
     @cached_property
     def documents(self) -> PackingDocuments:
         """The documents of the token store."""
-        return read_documents(self.found.only_input("packing_tokens").folder, self.settings)
+        split = msgspec.convert(self.found.fingerprint.params["split"], GriddingSettings)
+        return read_documents(self.found.only_input("packing_tokens").folder, self.settings, split)
 
     @cached_property
     def pieces(self) -> Pieces:

@@ -60,7 +60,7 @@ def write_packed_rows(context: BuildContext, staging: StagingFolder) -> Counts:
         tokenizer=context.recipe.token_documents.tokenizer,
         vocabulary=vocabulary_of_store(store, settings),
     )
-    documents, ends = read_documents(store.folder, settings), None
+    documents, ends = read_documents(store.folder, settings, context.recipe.token_grid), None
     if settings.method in CUT_AT_ENDS and settings.cut_at == "ends":
         tasks = [replace(common, kind="ends", part=shard) for shard in documents.shards]
         run_shards(context, staging, write_task, tasks, what="find ends")
@@ -93,6 +93,8 @@ def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabula
     return found
 
 
+SPLIT: Final = ("seed", "heldout_fraction")
+"""Settings of `token_grid` that determine which documents are held out."""
 _SUMS: Final = {
     "repeated": "tokens repeated",
     "in_rows": "tokens in rows",
@@ -142,8 +144,11 @@ def balance_of(counts: Counts, settings: PackingSettings) -> Balance:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """All settings but those of `packing_tokens`; those added later where they are given."""
-    return {
+    """All settings but those of `packing_tokens`, and the grid's of the split; those added later
+    where they are given.
+    """
+    split = {name: getattr(recipe.token_grid, name) for name in SPLIT}
+    return {"split": split} | {
         name: value
         for name, value in plain(recipe.packed_rows).items()
         if name not in {"wanted", "documents", "min_tokens"}
@@ -174,7 +179,7 @@ STAGE = Stage(
     job="snapshot_packing",
     pool=WORKERS,
     kinds=("zarr", "numpy", "parquet"),
-    randomness=lambda recipe, _: drawn_by(recipe.packed_rows),
+    randomness=lambda recipe, _: drawn_by(recipe.packed_rows, recipe.token_grid),
     write=write_packed_rows,
 )
 """Documents of any length in rows of a fixed one."""

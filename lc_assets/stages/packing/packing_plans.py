@@ -21,6 +21,7 @@ import pyarrow as pa
 from lc_assets.arrays import Booleans, Floats, Int32s, Int64s
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import PACKED_SPANS, read_table
 from lc_assets.errors import BadInput
 from lc_assets.packing.cutting import Ends
@@ -53,12 +54,14 @@ class PackingDocuments:
         shards: names of the shards.
         shard: int32, number of each document's shard.
         settings: how they are packed.
+        split: has the seed and the share of held-out documents.
     """
 
     table: pa.Table
     shards: tuple[str, ...]
     shard: Int32s
     settings: PackingSettings
+    split: GriddingSettings
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -87,8 +90,8 @@ class PackingDocuments:
             lines = self.table.slice(start, LINES_AT_ONCE)
             digests, names = (lines[name].to_pylist() for name in ("digest", "id"))
             keys = [digest or name for digest, name in zip(digests, names, strict=True)]
-            fraction = self.settings.heldout_fraction
-            parts.append(heldout(keys, seed=self.settings.seed, fraction=fraction))
+            fraction = self.split.heldout_fraction
+            parts.append(heldout(keys, seed=self.split.seed, fraction=fraction))
         return np.concatenate(parts)
 
     @cached_property
@@ -111,7 +114,9 @@ class PackingDocuments:
         return times
 
 
-def read_documents(tokens: Path, settings: PackingSettings) -> PackingDocuments:
+def read_documents(
+    tokens: Path, settings: PackingSettings, split: GriddingSettings
+) -> PackingDocuments:
     """The documents of a token store, with what the settings need of them.
 
     Raises:
@@ -126,15 +131,15 @@ def read_documents(tokens: Path, settings: PackingSettings) -> PackingDocuments:
         shards=tuple(path.name.removesuffix(DOCUMENTS_SUFFIX) for path in paths),
         shard=np.repeat(np.arange(len(parts), dtype=np.int32), [part.num_rows for part in parts]),
         settings=settings,
+        split=split,
     )
 
 
-def drawn_by(settings: PackingSettings) -> dict[str, str]:
+def drawn_by(settings: PackingSettings, split: GriddingSettings) -> dict[str, str]:
     """What a plan draws, for its receipt."""
     keys = [
         ("documents", TURN, "id"),
         ("rows", ROW_TURN, "id#first token of the row's first piece"),
-        ("heldout", "heldout", "digest"),
     ]
     if settings.method == UPSAMPLE:
         keys += [
@@ -143,10 +148,11 @@ def drawn_by(settings: PackingSettings) -> dict[str, str]:
         ]
     if settings.group_by:
         keys += [("groups", GROUP_TURN, "name of the group")]
-    return {
+    drawn = {
         name: f"{KEYED_ALGORITHM}, seed {settings.seed}, purpose {purpose!r}, key {key}"
         for name, purpose, key in keys
     }
+    return drawn | {"heldout": f"{KEYED_ALGORITHM}, seed {split.seed}, key digest"}
 
 
 def plan_packing(documents: PackingDocuments, ends: Ends | None = None) -> dict[str, Packing]:

@@ -131,7 +131,7 @@ def tokenize_shard(task: TokenizeTask) -> Counts:
         BadInput: when neither tokenizer is available.
     """
     setting = task.settings.tokenizer
-    fast, reference = (_available(setting, fast=fast) for fast in (True, False))
+    fast, reference = (available_tokenizer(setting, fast=fast) for fast in (True, False))
     if fast is not None:
         with contextlib.suppress(_TokenizersDiffer):
             counts = _tokenize(task, fast, reference)
@@ -142,39 +142,7 @@ def tokenize_shard(task: TokenizeTask) -> Counts:
     return counts + Counts(extra={BY_REFERENCE: 1, UNCHECKED: 0})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LengthTask:
-    """Some documents of a shard, of which the short ones are to be found.
-
-    Attributes:
-        documents: table of the documents.
-        ids: of the documents to test.
-        settings: how text becomes ids, and how many there must be.
-    """
-
-    documents: Path
-    ids: frozenset[str]
-    settings: TokenizingSettings
-
-    def __str__(self) -> str:
-        return str(self.documents)
-
-
-def short_documents(task: LengthTask) -> list[str]:
-    """Ids of those documents that `tokenize_shard` drops with these settings."""
-    setting, found = task.settings.tokenizer, list[str]()
-    tokenizer = _available(setting, fast=True) or tokenizer_of(setting, fast=False)
-    for line in read_lines(task.documents, ["id", "language", "raw_content"], batch_lines=16):
-        if line["id"] in task.ids:
-            if task.settings.privacy.replace:
-                _replace(line, task.settings)
-            text = escape(line["raw_content"], task.settings.text_encoding)
-            if _ids(text, tokenizer, task.settings)[1]:
-                found.append(line["id"])
-    return found
-
-
-def _available(setting: str, *, fast: bool) -> Tokenizer | None:
+def available_tokenizer(setting: str, *, fast: bool) -> Tokenizer | None:
     """A tokenizer, or None: the fast one does not read every kind of file, and the package of the
     reference may be missing.
     """
@@ -227,14 +195,14 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
             reason, value = task.removed.get(line["id"]), None
             if reason is None:
                 if settings.privacy.replace:
-                    replaced.update(_replace(line, settings))
+                    replaced.update(replace_in(line, settings))
                 raw = line.pop("raw_content")
                 text = escape(raw, settings.text_encoding)
                 if reference is not None and _is_checked(n_read):
                     _require_agreement(tokenizer, reference, text)
                 n_read += 1
                 n_chars += len(raw)
-                ids, reason, value = _ids(text, tokenizer, settings)
+                ids, reason, value = ids_of(text, tokenizer, settings)
             if reason:
                 dropped[reason] += 1
                 others.add(_dropped(line, reason, value))
@@ -254,7 +222,7 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
     )
 
 
-def _replace(line: dict[str, Any], settings: TokenizingSettings) -> dict[str, int]:
+def replace_in(line: dict[str, Any], settings: TokenizingSettings) -> dict[str, int]:
     """Replace personal data in a document's text; returns the number of replacements by kind."""
     privacy = settings.privacy
     found = replace_personal(
@@ -269,7 +237,7 @@ def _replace(line: dict[str, Any], settings: TokenizingSettings) -> dict[str, in
     return found.counts
 
 
-def _ids(
+def ids_of(
     text: str, tokenizer: Tokenizer, settings: TokenizingSettings
 ) -> tuple[NDArray[Any], str, int]:
     """Ids of a text; and, if it is skipped, the reason and the number that is too small."""

@@ -15,7 +15,6 @@ from lc_assets.build.settings.documents import RemovalSettings
 from lc_assets.build.settings.longpack import (
     HtmlIndexSettings,
     LongPackSettings,
-    PackingSettings,
     PageLinkSettings,
 )
 from lc_assets.build.tables import read_lines
@@ -102,7 +101,6 @@ def built_of(pages, archives, out, settings, *, workers=1, extractor="html5"):
             "page_links": PageLinkSettings(extractor=extractor, all_pages=True),
             "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
             "longpack_documents": settings,
-            "packed_rows": PackingSettings(heldout_fraction=0),
         },
         together=True,
     )
