@@ -74,11 +74,14 @@ def records_in(
         held: Block | None = None
         n_records = 0
         for block in _all_blocks(stream, where=filename, most_bytes=most_bytes, kinds=kinds):
-            offset = stream.place_of(block.record.stream_pos)
-            if held is not None:
-                yield f"{filename}, record {n_records}", _ending(held, offset)
-                n_records += 1
-            held = block._replace(offset=offset)
+            if block is None and held is not None:
+                held = held._replace(content=b"", has_wrong_length=True)
+            elif block is not None:
+                offset = stream.place_of(block.record.stream_pos)
+                if held is not None:
+                    yield f"{filename}, record {n_records}", _ending(held, offset)
+                    n_records += 1
+                held = block._replace(offset=offset)
         if held is not None:
             yield f"{filename}, record {n_records}", _ending(held, stream.n_packed)
 
@@ -93,32 +96,28 @@ class _CutShort(CorruptFile):
 
 def _all_blocks(
     stream: Members | Plain, *, where: str, most_bytes: int, kinds: Kinds
-) -> Iterator[Block]:
-    """Yield the blocks of `blocks`, and those of wrong lengths, without content."""
-    held: Block | None = None
+) -> Iterator[Block | None]:
+    """Yield the blocks of `blocks`; None after one whose length is wrong."""
+    position = -1
     for n_wrong in range(MOST_WRONG + 1):
         try:
             for block in blocks(stream, where=where, most_bytes=most_bytes, kinds=kinds):
-                if held is not None:
-                    yield held
-                held = block
-            break
+                position = block.record.stream_pos
+                yield block
         except CorruptFile as error:
-            wrong = None
             if isinstance(error, _CutShort):
-                if held is not None:
-                    yield held
-                wrong = error.block
-            elif isinstance(error.__cause__, OSError):  # no record begins where ``held`` ends
-                wrong = held
-            if wrong is None or n_wrong == MOST_WRONG:
+                position = error.block.record.stream_pos
+                yield error.block
+            elif not isinstance(error.__cause__, OSError):  # no record begins where one ends
                 raise
-            held = None
-            yield wrong._replace(content=b"", has_wrong_length=True)
-            if not stream.skip_to_next(wrong.record.stream_pos):
+            if position < 0 or n_wrong == MOST_WRONG:
                 raise
-    if held is not None:
-        yield held
+            yield None
+            if not stream.skip_to_next(position):
+                raise
+            position = -1
+        else:
+            return
 
 
 def blocks(
