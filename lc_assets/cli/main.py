@@ -23,7 +23,8 @@ def report_end(error: KeyboardInterrupt | OSError | RuntimeError) -> int:
     After a signal, a query raises an error of its own, and what reads the output may have ended.
 
     Raises:
-        OSError: as given, when there was no signal and it is not of standard output.
+        OSError: as given, when there was no signal, and it is neither of standard output nor a
+            missing permission.
         RuntimeError: as given, when there was no signal.
     """
     of_output = isinstance(error, OSError) and error.errno in _OUTPUT_ERRORS
@@ -32,9 +33,12 @@ def report_end(error: KeyboardInterrupt | OSError | RuntimeError) -> int:
     if _stops or isinstance(error, KeyboardInterrupt):
         print(_STOPPED, file=sys.stderr)
         return 128 + (*_stops, signal.SIGINT)[0]
-    if not of_output:
+    if isinstance(error, PermissionError):
+        print(f"{error.filename}: {error.strerror}; look at owner and permissions", file=sys.stderr)
+    elif of_output:
+        print("standard output:", error.args[1], file=sys.stderr)
+    else:
         raise error
-    print("standard output:", error.args[1], file=sys.stderr)
     return 1
 
 
