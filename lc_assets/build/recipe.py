@@ -56,7 +56,7 @@ WHOLE_ROWS: Final = "rows"
 """The name of packed rows in a mix, and the required content of their Megatron files."""
 
 
-class Recipe(Settings, frozen=True, kw_only=True):
+class Recipe(Settings):
     """All settings of all stages: a section per stage that has some, named like the stage.
 
     A setting that several stages read is in the section of the stage it belongs to.

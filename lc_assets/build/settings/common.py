@@ -2,18 +2,19 @@
 models.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, dataclass_transform
 
 import msgspec
 
 Seed = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One stage's settings."""
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One stage's settings; all of them are frozen, and made by keywords."""
 
 
-class DecontaminationSettings(Settings, frozen=True, kw_only=True):
+class DecontaminationSettings(Settings):
     """Which documents count as contaminated by evaluation items; see docs/contamination.md.
 
     Attributes:
@@ -46,7 +47,7 @@ class DecontaminationSettings(Settings, frozen=True, kw_only=True):
     margin: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
 
 
-class PrivacySettings(Settings, frozen=True, kw_only=True):
+class PrivacySettings(Settings):
     """Which personal data are replaced before a text is tokenized; see docs/privacy.md.
 
     Attributes:
@@ -64,7 +65,7 @@ class PrivacySettings(Settings, frozen=True, kw_only=True):
     phone_region: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] | None = None
 
 
-class WithdrawalSettings(Settings, frozen=True, kw_only=True):
+class WithdrawalSettings(Settings):
     """Which documents are withdrawn; see docs/withdrawal.md.
 
     Attributes:
@@ -80,7 +81,7 @@ class WithdrawalSettings(Settings, frozen=True, kw_only=True):
     same_content: Literal["goes", "stays"] = "goes"
 
 
-class QualityModelSettings(Settings, frozen=True, kw_only=True):
+class QualityModelSettings(Settings):
     """Paths of RedPajama-V2's models of quality, see `lc_assets.formats.lists.models`; nothing:
     there is none.
 
@@ -95,7 +96,7 @@ class QualityModelSettings(Settings, frozen=True, kw_only=True):
     wikipedia: str = ""
 
 
-class ModelSettings(Settings, frozen=True, kw_only=True):
+class ModelSettings(Settings):
     """Paths of the models and lists for rules on languages, addresses, perplexity and quality;
     opened only if a rule needs them.
 
@@ -119,7 +120,7 @@ NO_MODEL_SETTINGS = ModelSettings()
 Words = Annotated[str, msgspec.Meta(max_length=4000)]
 
 
-class SourceTerms(Settings, frozen=True, kw_only=True):
+class SourceTerms(Settings):
     """The licence or terms of one source of the data.
 
     Attributes:
@@ -147,7 +148,7 @@ TERMS = (
 )
 
 
-class CardSettings(Settings, frozen=True, kw_only=True):
+class CardSettings(Settings):
     """What the data set card states in addition to measured values.
 
     Attributes:

@@ -19,7 +19,7 @@ Missing = Literal["fail", "skip_shard"]
 """What to do with a shard that lacks a file: stop, or leave the shard out and count it."""
 
 
-class RawSettings(Settings, frozen=True, kw_only=True):
+class RawSettings(Settings):
     """Which shards of a snapshot are taken, as listed upstream.
 
     Attributes:
@@ -46,7 +46,7 @@ class RawSettings(Settings, frozen=True, kw_only=True):
     trust_file_times: bool = False
 
 
-class Bounds(Settings, frozen=True, kw_only=True):
+class Bounds(Settings):
     """Bounds of one rule; omitted bounds keep their values."""
 
     at_least: Bound | None = None
@@ -58,7 +58,7 @@ class Bounds(Settings, frozen=True, kw_only=True):
         return {name: bound for name, bound in found.items() if bound is not None}
 
 
-class ListSettings(Settings, frozen=True, kw_only=True):
+class ListSettings(Settings):
     """Files or folders of lists that some signals need, see `lc_assets.formats.lists.word_lists`;
     empty for none.
 
@@ -76,7 +76,7 @@ class ListSettings(Settings, frozen=True, kw_only=True):
 NO_LIST_SETTINGS = ListSettings()
 
 
-class DocumentSignalSettings(Settings, frozen=True, kw_only=True):
+class DocumentSignalSettings(Settings):
     """Which values are computed for every document, including dropped ones.
 
     Attributes:
@@ -92,7 +92,7 @@ class DocumentSignalSettings(Settings, frozen=True, kw_only=True):
     lines: bool = False
 
 
-class FilteringSettings(Settings, frozen=True, kw_only=True):
+class FilteringSettings(Settings):
     """Which documents are kept.
 
     Attributes:
@@ -129,7 +129,7 @@ class FilteringSettings(Settings, frozen=True, kw_only=True):
     models: ModelSettings = NO_MODEL_SETTINGS
 
 
-class SignatureSettings(Settings, frozen=True, kw_only=True):
+class SignatureSettings(Settings):
     """How documents are signed.
 
     Attributes:
@@ -142,7 +142,7 @@ class SignatureSettings(Settings, frozen=True, kw_only=True):
     signatures: Literal["published_or_computed", "computed", "fast"] = "published_or_computed"
 
 
-class NearDuplicateSettings(Settings, frozen=True, kw_only=True):
+class NearDuplicateSettings(Settings):
     """How pairs of near duplicates are found.
 
     Attributes:
@@ -159,7 +159,7 @@ PREFERENCES: Final = ("newest", "oldest", "longest", "best_perplexity")
 SOURCE: Final = "source="
 
 
-class RemovalSettings(Settings, frozen=True, kw_only=True):
+class RemovalSettings(Settings):
     """Which of several near duplicates are removed.
 
     Attributes:
@@ -190,7 +190,7 @@ class RemovalSettings(Settings, frozen=True, kw_only=True):
                 )
 
 
-class CleanDocumentsSettings(Settings, frozen=True, kw_only=True):
+class CleanDocumentsSettings(Settings):
     """The documents that no stage excluded, as a corpus.
 
     Attributes:

@@ -24,7 +24,7 @@ KEEP_ORDER: Final = ("bestfit", "concat")
 NO_SOURCE: Final = "nothing"
 
 
-class HtmlIndexSettings(Settings, frozen=True, kw_only=True):
+class HtmlIndexSettings(Settings):
     """How a snapshot's pages are found in archives: those listed, the WARC files of the partition's
     source, or the crawl's (``LC_CRAWL``).
 
@@ -53,7 +53,7 @@ class HtmlIndexSettings(Settings, frozen=True, kw_only=True):
             )
 
 
-class PageLinkSettings(Settings, frozen=True, kw_only=True):
+class PageLinkSettings(Settings):
     """How links are read from pages.
 
     Attributes:
@@ -70,7 +70,7 @@ class PageLinkSettings(Settings, frozen=True, kw_only=True):
     lists: Literal["", "links", "targets"] = ""
 
 
-class LongPackSettings(Settings, frozen=True, kw_only=True):
+class LongPackSettings(Settings):
     """How pages are packed along their links.
 
     Attributes:
@@ -118,7 +118,7 @@ class LongPackSettings(Settings, frozen=True, kw_only=True):
     rest: bool = False
 
 
-class UpsamplingSettings(Settings, frozen=True, kw_only=True):
+class UpsamplingSettings(Settings):
     """How long documents are upsampled; see `lc_assets.packing.upsampling`.
 
     Attributes:
@@ -137,7 +137,7 @@ class UpsamplingSettings(Settings, frozen=True, kw_only=True):
     budget: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
 
 
-class SimilarSettings(Settings, frozen=True, kw_only=True):
+class SimilarSettings(Settings):
     """How similar documents are grouped; see `lc_assets.packing.similarity`.
 
     Attributes:
@@ -160,7 +160,7 @@ class SimilarSettings(Settings, frozen=True, kw_only=True):
             )
 
 
-class PackingSettings(Settings, frozen=True, kw_only=True):
+class PackingSettings(Settings):
     """How documents of any length are packed into rows.
 
     Attributes:
@@ -228,7 +228,7 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
         return {self.order_by, self.group_by, source} - {"", NO_SOURCE} if self.wanted else set()
 
 
-class LengthBucketSettings(Settings, frozen=True, kw_only=True):
+class LengthBucketSettings(Settings):
     """Documents by their length.
 
     Attributes:
@@ -249,7 +249,7 @@ class LengthBucketSettings(Settings, frozen=True, kw_only=True):
             )
 
 
-class LengthReportSettings(Settings, frozen=True, kw_only=True):
+class LengthReportSettings(Settings):
     """The report of document lengths.
 
     Attributes:
@@ -259,7 +259,7 @@ class LengthReportSettings(Settings, frozen=True, kw_only=True):
     wanted: bool = False
 
 
-class ReferralReportSettings(Settings, frozen=True, kw_only=True):
+class ReferralReportSettings(Settings):
     """The report of referrals.
 
     Attributes:

@@ -30,7 +30,7 @@ Part = Literal["megatron_rows", "packed_rows"]
 """Kinds of rows that a mix takes from: one document each, or packed with several."""
 
 
-class TokenizingSettings(Settings, frozen=True, kw_only=True):
+class TokenizingSettings(Settings):
     """How text becomes ids.
 
     Attributes:
@@ -65,7 +65,7 @@ class TokenizingSettings(Settings, frozen=True, kw_only=True):
             )
 
 
-class GriddingSettings(Settings, frozen=True, kw_only=True):
+class GriddingSettings(Settings):
     """How documents become rows.
 
     Attributes:
@@ -108,7 +108,7 @@ class GriddingSettings(Settings, frozen=True, kw_only=True):
         )
 
 
-class FlatteningSettings(Settings, frozen=True, kw_only=True):
+class FlatteningSettings(Settings):
     """The flat layout, which is left out for a vocabulary of more than 65,536 ids.
 
     Attributes:
@@ -119,7 +119,7 @@ class FlatteningSettings(Settings, frozen=True, kw_only=True):
     codec: Literal["blosc-lz4", "zstd"] = "blosc-lz4"
 
 
-class MegatronSettings(Settings, frozen=True, kw_only=True):
+class MegatronSettings(Settings):
     """Megatron's GPT index of one snapshot's rows.
 
     Attributes:
@@ -134,7 +134,7 @@ class MegatronSettings(Settings, frozen=True, kw_only=True):
     samples: Samples | None = None
 
 
-class ContinuationSettings(Settings, frozen=True, kw_only=True):
+class ContinuationSettings(Settings):
     """The mix that a mix continues.
 
     Attributes:
@@ -146,7 +146,7 @@ class ContinuationSettings(Settings, frozen=True, kw_only=True):
     after: Annotated[int, msgspec.Meta(ge=0, le=10**9)]
 
 
-class MixSettings(Settings, frozen=True, kw_only=True):
+class MixSettings(Settings):
     """One blend of snapshots: by weights, tokens or epochs.
 
     Attributes:
