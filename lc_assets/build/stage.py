@@ -230,8 +230,8 @@ class Stage:
     partitioned_by: Literal["snapshot", "mix", "nothing"] = "snapshot"
     group: str = "documents"
     job: str = ""
-    pool: Pool | None = None
-    kinds: tuple[str, ...] = ()
+    pool: Pool | None = WORKERS
+    kinds: tuple[str, ...] = ("parquet",)
     counted: str = "documents"
     sharding: Sharding | None = None
     early_cutoff: bool = False

@@ -30,7 +30,6 @@ from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.build.sharding import Reads, Sharding, documents_read
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -303,10 +302,7 @@ STAGE = Stage(
         # With ignore_common a shard's matches depend on all shards, so none is reused.
         idle=lambda params: not params["against"] or params["ignore_common"] is not None,
     ),
-    group="documents",
     job="snapshot_documents",
-    pool=WORKERS,
-    kinds=("parquet",),
     write=write_contaminated_documents,
 )
 """Filtered documents that contain evaluation items."""

@@ -22,7 +22,6 @@ from lc_assets.build.checks import (
 from lc_assets.build.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -257,10 +256,7 @@ STAGE = Stage(
         shard_counts_match,
     ),
     sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX,)),
-    group="documents",
     job="snapshot_documents",
-    pool=WORKERS,
-    kinds=("parquet",),
     write=write_document_signatures,
 )
 """MinHash signatures of the filtered documents."""

@@ -25,7 +25,6 @@ from lc_assets.build.checks import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     THIS_AND_OLDER,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -237,9 +236,7 @@ STAGE = Stage(
     reads={"filtered_documents": THIS_AND_OLDER.summarized(), "signature_index": THIS_AND_OLDER},
     params=_params,
     checks=(the_pairs_add_up, pairs_are_as_alike_as_they_say),
-    group="documents",
     job="snapshot_documents",
-    pool=WORKERS,
     kinds=("parquet", "duckdb"),
     counted="pairs",
     write=write_near_duplicate_pairs,

@@ -39,7 +39,6 @@ from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     ALL_SNAPSHOTS,
-    WORKERS,
     BuildContext,
     Stage,
     StagingFolder,
@@ -238,9 +237,7 @@ STAGE = Stage(
     },
     params=_params,
     checks=(removals_add_up, every_near_duplicate_has_one_that_stays, everything_withdrawn_goes),
-    group="documents",
     job="snapshot_rows",
-    pool=WORKERS,
     kinds=("parquet", "duckdb"),
     write=write_removed_documents,
 )

@@ -22,7 +22,6 @@ from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -271,9 +270,7 @@ STAGE = Stage(
     reads={"filtered_documents": SAME_SNAPSHOT, "document_signatures": SAME_SNAPSHOT},
     params=_params,
     checks=(every_document_has_its_place, bands_are_those_of_the_signatures),
-    group="documents",
     job="snapshot_documents",
-    pool=WORKERS,
     kinds=("numpy", "parquet"),
     write=write_signature_index,
 )

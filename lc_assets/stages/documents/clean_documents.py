@@ -35,7 +35,6 @@ from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.build.sharding import Read, Reads, Sharding
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -324,8 +323,6 @@ STAGE = Stage(
         # Paragraphs are compared across shards, so none is reused.
         idle=lambda params: params["paragraphs"] is not None,
     ),
-    group="documents",
-    pool=WORKERS,
     kinds=("json", "parquet"),
     write=write_clean_documents,
 )

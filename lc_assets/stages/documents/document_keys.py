@@ -35,7 +35,6 @@ from lc_assets.build.checks import (
 from lc_assets.build.lookups import KeyedTable, read_some, regrouped, write_parts_in_groups
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -265,9 +264,7 @@ STAGE = Stage(
         the_documents_are_those_filtered,
         every_document_is_found_by_its_keys,
     ),
-    group="documents",
     job="snapshot_documents",
-    pool=WORKERS,
     kinds=("parquet", "numpy"),
     write=write_document_keys,
 )

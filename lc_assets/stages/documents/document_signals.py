@@ -18,7 +18,6 @@ from lc_assets.build.recipe import Recipe
 from lc_assets.build.sharding import Sharding
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -196,8 +195,6 @@ STAGE = Stage(
     checks=(every_document_has_its_values, shard_counts_match),
     wanted=lambda recipe: recipe.document_signals.values or recipe.document_signals.lines,
     sharding=Sharding(reads=reads_of_shards, suffixes=(VALUES_SUFFIX, LINES_SUFFIX)),
-    group="documents",
-    pool=WORKERS,
     kinds=("parquet", "json"),
     write=write_document_signals,
 )

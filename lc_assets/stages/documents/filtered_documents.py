@@ -26,7 +26,6 @@ from lc_assets.build.recipe import Recipe, plain
 from lc_assets.build.sharding import Reads, Sharding, documents_read
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -238,10 +237,7 @@ STAGE = Stage(
         shard_counts_match,
     ),
     sharding=Sharding(reads=_reads, suffixes=(DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SWEEP_SUFFIX)),
-    group="documents",
     job="snapshot_documents",
-    pool=WORKERS,
-    kinds=("parquet",),
     write=write_filtered_documents,
 )
 """Documents that pass the rules, and the reasons why others were dropped."""

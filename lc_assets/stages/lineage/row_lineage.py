@@ -192,5 +192,6 @@ STAGE = Stage(
     kinds=("parquet", "numpy"),
     counted="rows",
     write=write_row_lineage,
+    pool=None,
 )
 """Rows by id, address, domain and digest; exclusions by excluded and by kept document."""

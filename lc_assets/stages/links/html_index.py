@@ -20,7 +20,6 @@ from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, reads_all_
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -270,7 +269,6 @@ STAGE = Stage(
     wanted=links_are_wanted,
     group="links",
     job="snapshot_longpack",
-    pool=WORKERS,
     kinds=("parquet", "duckdb"),
     outside={"crawl": crawl_table},
     write=write_html_index,

@@ -14,7 +14,6 @@ from lc_assets.build.checks import DOCUMENTS_SUFFIX, evenly_spaced, reads_all_up
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -195,8 +194,6 @@ STAGE = Stage(
     wanted=links_are_wanted,
     group="links",
     job="snapshot_longpack",
-    pool=WORKERS,
-    kinds=("parquet",),
     counted="pages",
     randomness=lambda recipe, _: roots_drawn_by(recipe.longpack_documents.seed),
     write=write_page_links,

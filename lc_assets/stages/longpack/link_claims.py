@@ -19,7 +19,6 @@ from lc_assets.build.checks import documents_files
 from lc_assets.build.recipe import Recipe, plain
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -248,7 +247,6 @@ STAGE = Stage(
     wanted=lambda recipe: recipe.longpack_documents.wanted,
     group="links",
     job="snapshot_longpack",
-    pool=WORKERS,
     kinds=("parquet", "duckdb"),
     counted="links",
     randomness=lambda recipe, _: roots_drawn_by(recipe.longpack_documents.seed),

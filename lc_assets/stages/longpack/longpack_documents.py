@@ -23,7 +23,6 @@ from lc_assets.build.checks import (
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -281,8 +280,6 @@ STAGE = Stage(
     wanted=lambda recipe: recipe.longpack_documents.wanted,
     group="links",
     job="snapshot_longpack",
-    pool=WORKERS,
-    kinds=("parquet",),
     write=write_longpack_documents,
 )
 """Packed documents and their spans."""

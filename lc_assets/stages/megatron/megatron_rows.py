@@ -13,7 +13,6 @@ from lc_assets.build.recipe import plain
 from lc_assets.build.settings.rows import MegatronSettings
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -171,7 +170,6 @@ STAGE = Stage(
     checks=(megatron_rows_are_the_grids_rows, the_index_shuffles_whole_epochs),
     group="training",
     job="snapshot_rows",
-    pool=WORKERS,
     kinds=("numpy",),
     counted="rows",
     randomness=lambda recipe, _: {

@@ -288,5 +288,6 @@ STAGE = Stage(
     counted="samples",
     randomness=_drawn_by,
     write=write_blended_mix,
+    pool=None,
 )
 """Blends of snapshots."""

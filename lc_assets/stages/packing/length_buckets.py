@@ -17,7 +17,6 @@ from lc_assets.build.checks import JSON_SUFFIX, TABLE_SUFFIX
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -135,8 +134,6 @@ STAGE = Stage(
     params=_params,
     checks=(buckets_hold_the_documents,),
     wanted=lambda recipe: recipe.length_buckets.wanted,
-    group="documents",
-    pool=WORKERS,
     kinds=("json",),
     write=write_length_buckets,
 )

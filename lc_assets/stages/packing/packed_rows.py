@@ -18,7 +18,6 @@ from lc_assets.build.recipe import Recipe, plain
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     Stage,
     StagingFolder,
@@ -177,7 +176,6 @@ STAGE = Stage(
     wanted=lambda recipe: recipe.packed_rows.wanted,
     group="packing",
     job="snapshot_packing",
-    pool=WORKERS,
     kinds=("zarr", "numpy", "parquet"),
     randomness=lambda recipe, _: drawn_by(recipe.packed_rows, recipe.token_grid),
     write=write_packed_rows,

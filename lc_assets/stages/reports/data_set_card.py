@@ -242,5 +242,6 @@ STAGE = Stage(
     kinds=("markdown",),
     counted="rows",
     write=write_data_set_card,
+    pool=None,
 )
 """The data sheet."""

@@ -19,7 +19,6 @@ from lc_assets.build.checks import SPANS_SUFFIX
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -258,7 +257,5 @@ STAGE = Stage(
     wanted=lambda recipe: recipe.length_report.wanted or recipe.referral_report.wanted,
     group="reports",
     job="snapshot_reports",
-    pool=WORKERS,
-    kinds=("parquet",),
     write=write_length_report,
 )

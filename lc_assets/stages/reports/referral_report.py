@@ -23,7 +23,6 @@ from lc_assets.build.building import run_shards
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -275,8 +274,6 @@ STAGE = Stage(
     wanted=lambda recipe: recipe.referral_report.wanted,
     group="reports",
     job="snapshot_reports",
-    pool=WORKERS,
-    kinds=("parquet",),
     randomness=lambda _, __: {SAMPLED: f"{KEYED_ALGORITHM}, seed 0"},
     write=write_referral_report,
 )

@@ -181,5 +181,6 @@ STAGE = Stage(
     counted="rows",
     randomness=lambda _, __: {"riffle": f"{KEYED_ALGORITHM}: the grids' own priorities, merged"},
     write=write_longcrawl,
+    pool=None,
 )
 """The global order over all snapshots."""

@@ -16,7 +16,6 @@ from lc_assets.build.checks import by_chunk, evenly_spaced
 from lc_assets.build.recipe import Recipe, plain
 from lc_assets.build.stage import (
     UNPARTITIONED,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -192,7 +191,6 @@ STAGE = Stage(
     partitioned_by="nothing",
     group="tokens",
     job="all_snapshots",
-    pool=WORKERS,
     kinds=("zarr",),
     counted="rows",
     write=write_longcrawl_flat,

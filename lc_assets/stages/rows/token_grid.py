@@ -26,7 +26,6 @@ from lc_assets.build.recipe import plain
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -323,7 +322,6 @@ STAGE = Stage(
     ),
     group="tokens",
     job="snapshot_rows",
-    pool=WORKERS,
     kinds=("zarr", "numpy"),
     randomness=lambda recipe, _: drawn_by(recipe.token_grid.seed),
     write=write_token_grid,

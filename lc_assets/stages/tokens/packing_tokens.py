@@ -33,7 +33,6 @@ from lc_assets.build.settings.rows import TokenizingSettings
 from lc_assets.build.sharding import Reads, Sharding, documents_read
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -198,8 +197,6 @@ STAGE = Stage(
     sharding=Sharding(reads=_reads, suffixes=SUFFIXES),
     group="packing",
     job="snapshot_packing",
-    pool=WORKERS,
-    kinds=("parquet",),
     write=write_packing_tokens,
 )
 """Token ids of documents of any length, to be packed into rows."""

@@ -16,7 +16,6 @@ from lc_assets.build.checks import (
 from lc_assets.build.sharding import Sharding
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
-    WORKERS,
     BuildContext,
     Stage,
     StagingFolder,
@@ -72,8 +71,6 @@ STAGE = Stage(
     sharding=Sharding(reads=remaining_read, suffixes=SUFFIXES),
     group="tokens",
     job="snapshot_rows",
-    pool=WORKERS,
-    kinds=("parquet",),
     write=write_token_documents,
 )
 """Token ids of the documents that fill a row."""

@@ -81,9 +81,8 @@ STAGE = Stage(
     params=lambda _, __: {},
     checks=(the_part_is_this_snapshots,),
     early_cutoff=True,
-    group="documents",
     job="snapshot_rows",
-    kinds=("parquet",),
     write=write_snapshot_withdrawals,
+    pool=None,
 )
 """Withdrawn documents of one snapshot."""

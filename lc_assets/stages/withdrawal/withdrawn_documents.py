@@ -277,9 +277,8 @@ STAGE = Stage(
     params=_params,
     checks=(the_withdrawn_add_up, every_entry_finds_its_documents),
     partitioned_by="nothing",
-    group="documents",
     job="withdrawn",
-    kinds=("parquet",),
     write=write_withdrawn_documents,
+    pool=None,
 )
 """Documents that must no longer be served, of all snapshots."""
