@@ -107,8 +107,7 @@ def write_near_duplicate_pairs(context: BuildContext, staging: StagingFolder) ->
     else:
         with publish(staging.folder / TABLE) as draft:
             pq.ParquetWriter(draft, NEAR_PAIRS, compression="zstd").close()
-    dropped = {REFUTED: n_seen - n_pairs} if n_seen > n_pairs else {}
-    return Counts(seen=n_seen, kept=n_pairs, dropped=dropped, failed_rules=dropped, extra=extra)
+    return Counts.of(n_pairs, {REFUTED: n_seen - n_pairs}, extra)
 
 
 def _require_comparable(inputs: Mapping[str, Published], files: Sequence[IndexedFile]) -> None:

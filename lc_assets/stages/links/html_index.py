@@ -112,14 +112,9 @@ def write_html_index(context: BuildContext, staging: StagingFolder) -> Counts:
         ]
         publish_chosen(database, paths)
         sample = some_chosen(database, LOOKED_AT_AGAIN)
-    dropped = {**noted.dropped, **missing}
-    return Counts(
-        seen=noted.seen,
-        kept=noted.kept - sum(missing.values()),
-        dropped=dropped,
-        failed_rules=dropped,
-        extra=dict(found.extra) | _look_again(crawl, sample, kind),
-    )
+    kept = noted.kept - sum(missing.values())
+    extra = found.extra | _look_again(crawl, sample, kind)
+    return Counts.of(kept, noted.dropped | missing, extra)
 
 
 def look_at_crawl(context: BuildContext, snapshot: SnapshotId) -> str:
