@@ -1,10 +1,11 @@
 """Types of arrays, by their numbers; shapes are in the docstrings of functions and classes."""
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+Array: TypeAlias = NDArray[Any]
 Booleans: TypeAlias = NDArray[np.bool_]
 Bytes: TypeAlias = NDArray[np.uint8]
 UInt16s: TypeAlias = NDArray[np.uint16]

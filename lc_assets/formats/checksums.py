@@ -11,13 +11,12 @@ Source: the CRC-32 is gzip's, RFC 1952. zlib-ng computes 30 GB of it per second,
 
 import array
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from zlib_ng import zlib_ng
 
-from lc_assets.arrays import Booleans, Int64s, UInt32s
+from lc_assets.arrays import Array, Booleans, Int64s, UInt32s
 from lc_assets.errors import CorruptFile
 
 SUFFIX: Final = ".crc32"
@@ -76,7 +75,7 @@ class CheckedBlocks:
         CorruptFile: if the checksums are those of a file of another size.
     """
 
-    def __init__(self, path: Path, content: NDArray[Any]) -> None:
+    def __init__(self, path: Path, content: Array) -> None:
         self._path, self._content = path, content.data
         stored = checksums_path(path)
         try:

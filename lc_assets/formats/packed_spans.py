@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Int32s, Int64s
+from lc_assets.arrays import Array, Int32s, Int64s
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.arrays.order import require_split
@@ -86,7 +85,7 @@ class PackedSpans:
 
     def write(self, folder: Path, split: str) -> None:
         """Publish the three files of a split."""
-        arrays: tuple[NDArray[Any], ...] = (self.first, self.stop, self.document)
+        arrays: tuple[Array, ...] = (self.first, self.stop, self.document)
         for path, dtype, array in zip(span_files(folder, split), DTYPES, arrays, strict=True):
             write_npy(path, array.astype(dtype, copy=False))
 

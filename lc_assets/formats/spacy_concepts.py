@@ -23,8 +23,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Int64s
 from lc_assets.errors import BadInput
 from lc_assets.text.referrals.concepts import TOP, LexicalConcepts, Part
 from lc_assets.text.referrals.phrases import NEAR_SENTENCES
@@ -131,7 +131,7 @@ class SpacyConcepts:
         return " ".join(word for word, _ in words), words[0][1]
 
     def _referring(
-        self, read: Any, names: set[tuple[str, int]], sentence_of: NDArray[np.int64]
+        self, read: Any, names: set[tuple[str, int]], sentence_of: Int64s
     ) -> Iterator[tuple[str, int]]:
         """Places that refer to a phrase without containing it, each with the phrase."""
         if read.has_extension("coref_chains"):

@@ -16,8 +16,8 @@ from typing import Protocol
 
 import google_crc32c
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Int64s, UInt16s
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
 from lc_assets.formats.arrays.chunks import (
     ALL,
@@ -246,7 +246,7 @@ class InterleavedRows:
         source, row = self._looked_up(range(position, position + 1))
         return self.sources[source[0]], int(row[0])
 
-    def _looked_up(self, positions: range) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+    def _looked_up(self, positions: range) -> tuple[UInt16s, Int64s]:
         source = self._source[positions.start : positions.stop]
         row = self._row[positions.start : positions.stop].astype(np.int64)
         beyond = row >= self._source_rows[source]

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.testing import assert_array_equal, assert_equal
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Array, UInt32s
 from lc_assets.formats.arrays.chunks import span
 from lc_assets.loaders.arrays import RowSource
 from lc_assets.loaders.stepping import SteppedLoader
@@ -46,7 +46,7 @@ class NumberedRows:
         """The shape determines it."""
         return hashlib.sha256(repr(self).encode()).hexdigest()
 
-    def read(self, rows: slice, tokens: slice) -> NDArray[np.uint32]:
+    def read(self, rows: slice, tokens: slice) -> UInt32s:
         """Read a rectangle as a new (row, token) array."""
         down = np.array(span(rows, self.n_rows, "rows"), np.uint32)
         return down[:, None] * np.uint32(self.row_tokens) + np.array(
@@ -118,7 +118,7 @@ def assert_resume_gives_the_rest(
         world_sizes: numbers of ranks, one after another.
     """
     state: Mapping[str, Any] = make_rank(0, 1).state_dict()
-    seen: list[list[NDArray[Any]]] = []
+    seen: list[list[Array]] = []
     for turn, n_ranks in enumerate(world_sizes, 1):
         ranks = [make_rank(rank, n_ranks) for rank in range(n_ranks)]
         for loader in ranks:

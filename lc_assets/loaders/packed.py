@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Booleans, Int32s
+from lc_assets.arrays import Array, Booleans, Int32s, Integers
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.packed_spans import PackedSpans, span_files
 from lc_assets.loaders.arrays import RowSource, ZarrRows
@@ -50,8 +49,8 @@ class PackedBatch(NamedTuple):
         owners: int32, number of each span's document; -1 for padding.
     """
 
-    text: NDArray[np.integer[Any]]
-    targets: NDArray[np.integer[Any]]
+    text: Integers
+    targets: Integers
     lengths: Int32s
     owners: Int32s
 
@@ -115,7 +114,7 @@ class PackedBatch(NamedTuple):
         same |= np.eye(n_tokens, dtype=np.bool_)
         return same
 
-    def arrays(self) -> dict[str, NDArray[Any] | int]:
+    def arrays(self) -> dict[str, Array | int]:
         """Everything by name: text, targets, mask, positions, documents, cu_seqlens, max_seqlen."""
         names = ("text", "targets", "mask", "positions", "documents", "cu_seqlens", "max_seqlen")
         return {name: getattr(self, name) for name in names}

@@ -19,12 +19,11 @@ Source: the number of windows is that of the "Tokenized Dataset with Sliding Win
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Booleans, Int64s
+from lc_assets.arrays import Array, Booleans, Int64s
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.loaders.windows import Permutation
@@ -69,7 +68,7 @@ class SlidingWindows:
         BadInput: if a number is out of range, there is no window, or the ids have no boundaries.
     """
 
-    ids: "NDArray[Any] | MegatronReader | RowSource"
+    ids: "Array | MegatronReader | RowSource"
     context_tokens: int
     stride: int
     boundaries: Boundaries = "ignore"

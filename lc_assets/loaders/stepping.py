@@ -15,8 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, Generic, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Array, Integers
 from lc_assets.errors import BadInput
 
 THREAD_NAME: Final = "lc-prefetch"
@@ -33,8 +33,8 @@ class Batch(NamedTuple):
         targets: the data.
     """
 
-    text: NDArray[np.integer[Any]]
-    targets: NDArray[np.integer[Any]]
+    text: Integers
+    targets: Integers
 
 
 Step = TypeVar("Step", bound=tuple[Any, ...])
@@ -148,7 +148,7 @@ class SteppedLoader(ABC, Generic[Step]):
 
 def as_arrays(
     batches: Iterable[Batch], dtype: type[np.integer[Any]] = np.int32
-) -> Iterator[dict[str, NDArray[Any]]]:
+) -> Iterator[dict[str, Array]]:
     """Yield ``{"text": …, "targets": …}``: contiguous arrays of one dtype, all of one shape.
 
     For training loops that are not PyTorch's. A compiled step is compiled once, and

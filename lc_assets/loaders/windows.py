@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Final, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Array, Int64s, UInt64s
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.idx import bin_path
 from lc_assets.formats.megatron.indexed import MegatronReader
@@ -55,20 +55,20 @@ class Permutation:
         return max((self.n - 1).bit_length() + 1, 2) // 2
 
     @cached_property
-    def _round_keys(self) -> NDArray[np.uint64]:
+    def _round_keys(self) -> UInt64s:
         seeds = (
             hashlib.sha256(f"{self.key}/{number}".encode()).digest()[:8] for number in range(ROUNDS)
         )
         return np.array([int.from_bytes(seed, "little") for seed in seeds], np.uint64)
 
-    def at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    def at(self, positions: Int64s) -> Int64s:
         """The numbers at some positions, int64; every position must be 0 to ``n`` - 1."""
         found = self._shuffled(positions.astype(np.uint64))
         while len(outside := np.flatnonzero(found >= self.n)):
             found[outside] = self._shuffled(found[outside])
         return found.astype(np.int64)
 
-    def _shuffled(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def _shuffled(self, values: UInt64s) -> UInt64s:
         """A permutation of the smallest even power of two that holds ``n``.
 
         It is below 4 n, so few values need another pass.
@@ -93,7 +93,7 @@ class WindowLoader(SteppedLoader[Batch]):
             time.
     """
 
-    _drawn: tuple[tuple[int, int], NDArray[np.int64], bool] = (-1, 0), np.empty((0, 0), int), True
+    _drawn: tuple[tuple[int, int], Int64s, bool] = (-1, 0), np.empty((0, 0), int), True
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class WindowLoader(SteppedLoader[Batch]):
         return MegatronReader(self._prefix)
 
     @cached_property
-    def _windows(self) -> NDArray[Any]:
+    def _windows(self) -> Array:
         n_ids = self._shape["context_tokens"] + 1
         return np.lib.stride_tricks.sliding_window_view(self._reader.ids, n_ids)
 
@@ -180,7 +180,7 @@ class WindowLoader(SteppedLoader[Batch]):
         windows = picked if self._dtype is None else picked.astype(self._dtype)
         return Batch(windows[:, :-1], windows[:, 1:])
 
-    def starts_of(self, step: int) -> NDArray[np.int64]:
+    def starts_of(self, step: int) -> Int64s:
         """First token of each window of a step; int64.
 
         Raises:
@@ -188,7 +188,7 @@ class WindowLoader(SteppedLoader[Batch]):
         """
         return self._part_of(step)[0]
 
-    def _part_of(self, step: int) -> tuple[NDArray[np.int64], bool]:
+    def _part_of(self, step: int) -> tuple[Int64s, bool]:
         """First token of each window of a step, and whether they may have to be compared with
         checksums.
         """
@@ -204,12 +204,12 @@ class WindowLoader(SteppedLoader[Batch]):
             drawn = self._drawn = (epoch, block), starts, bool(unread)
         return drawn[1][row], drawn[2]
 
-    def _bytes_of(self, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    def _bytes_of(self, starts: Int64s) -> tuple[Int64s, int]:
         """First byte of each of some windows, and the bytes of a window."""
         item_bytes = self._reader.dtype.itemsize
         return starts * item_bytes, (self._shape["context_tokens"] + 1) * item_bytes
 
-    def _starts(self, epoch: int, block: int) -> NDArray[np.int64]:
+    def _starts(self, epoch: int, block: int) -> Int64s:
         """First tokens of the windows of a block of steps: (step, window)."""
         n_windows = self._shape["batch_windows"]
         last = min((block + 1) * STEPS_AT_ONCE, self._steps_per_epoch)

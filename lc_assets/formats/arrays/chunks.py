@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.arrays import Array
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.arrays.files import Files, LocalFiles, Piece
 from lc_assets.publishing import publish
@@ -138,7 +139,7 @@ class ChunkedArray(ABC):
         """
         fill(out, top, left, self.chunk_shape, self.band)
 
-    def write(self, block: range, rows: NDArray[Any], tokens: slice = ALL) -> None:
+    def write(self, block: range, rows: Array, tokens: slice = ALL) -> None:
         """Write the files of one band, or of some of its columns, replacing what exists. The same
         rows give the same bytes.
 
@@ -171,7 +172,7 @@ class ChunkedArray(ABC):
             with publish(self.path / name) as staging, staging.open("wb") as out:
                 out.writelines(self._encoded(part))
 
-    def _tokens(self, block: range, n_tokens: int, rows: NDArray[Any]) -> TokenArray:
+    def _tokens(self, block: range, n_tokens: int, rows: Array) -> TokenArray:
         """Rows in the array's dtype, after checking that they belong in the array."""
         expected = (len(block), n_tokens)
         if rows.shape != expected or rows.dtype.kind not in "ui":

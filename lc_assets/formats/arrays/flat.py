@@ -39,9 +39,9 @@ from typing import Any, Final, Literal
 import msgspec
 import numpy as np
 import zstandard
-from numpy.typing import NDArray
 from zlib_ng import zlib_ng
 
+from lc_assets.arrays import Array, UInt32s
 from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile
 from lc_assets.formats.arrays.chunks import (
     ALL,
@@ -205,10 +205,10 @@ class FlatReader(ChunkedArray):
         self.n_rows, self.row_tokens = document.shape
         self.chunk_shape = self.file_shape = document.chunks
         self.codec = document.compressor
-        self._checksums: dict[int, NDArray[np.uint32]] = {}
+        self._checksums: dict[int, UInt32s] = {}
         self._encoded_checksums: list[int] = []
 
-    def write(self, block: range, rows: NDArray[Any], tokens: slice = ALL) -> None:
+    def write(self, block: range, rows: Array, tokens: slice = ALL) -> None:
         """Write chunks, and the checksums of a band when all of its chunks are known; see
         `ChunkedArray.write`.
         """
@@ -224,7 +224,7 @@ class FlatReader(ChunkedArray):
             if band.all():
                 publish_bytes(self.path / f"{row}{SUFFIX}", band.astype("<u4").tobytes())
 
-    def _checksums_of(self, row: int) -> NDArray[np.uint32]:
+    def _checksums_of(self, row: int) -> UInt32s:
         """Checksums of a row of chunks; zeros where there are none."""
         if row not in self._checksums:
             name, (_, n) = f"{row}{SUFFIX}", n_chunks((1, self.row_tokens), self.chunk_shape)

@@ -54,8 +54,8 @@ from typing import Any, Final
 import google_crc32c
 import numpy as np
 import zstandard
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Array, UInt64s
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.arrays.chunks import (
     ChunkedArray,
@@ -119,7 +119,7 @@ def plan_bands(layout: GridLayout) -> list[range]:
     return plan_rows(layout.n_rows, layout.shard_rows)
 
 
-def write_band(path: Path, block: range, rows: NDArray[Any]) -> None:
+def write_band(path: Path, block: range, rows: Array) -> None:
     """Write one band (see `plan_bands`) of the array in a folder; see `ChunkedArray.write`."""
     GridReader(path).write(block, rows)
 
@@ -179,7 +179,7 @@ class GridReader(ChunkedArray):
         self._chunks_of_shard = self.layout.chunks_of_shard
         self._inner_bytes = self.layout.inner_bytes
         self._index_bytes = 16 * self._chunks_of_shard[0] * self._chunks_of_shard[1] + CRC_BYTES
-        self._indexes: dict[str, tuple[NDArray[np.uint64], int]] = {}
+        self._indexes: dict[str, tuple[UInt64s, int]] = {}
 
     def _decode(self, row: int, columns: range, out: TokenArray) -> None:
         """Decode adjacent inner chunks; all their bytes are requested at once."""
@@ -229,7 +229,7 @@ class GridReader(ChunkedArray):
             )
         return Piece(path, offset, offset + n_bytes)
 
-    def _index(self, path: str) -> tuple[NDArray[np.uint64], int]:
+    def _index(self, path: str) -> tuple[UInt64s, int]:
         """A shard's index, (row, column, 2) of offset and size, and the bytes before it."""
         size = self._index_bytes
         try:

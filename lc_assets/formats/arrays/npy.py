@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Array
 from lc_assets.errors import CorruptFile, LcError
 from lc_assets.publishing import publish
 
@@ -36,7 +36,7 @@ def read_npy(
     mode: Literal["r", "c"] = "r",
     row_of: np.dtype[Any] | None = None,
     missing: type[LcError] = CorruptFile,
-) -> NDArray[Any]:
+) -> Array:
     """Map an array into memory.
 
     Args:
@@ -64,7 +64,7 @@ def read_npy(
     return array
 
 
-def write_npy(path: Path, array: NDArray[Any]) -> None:
+def write_npy(path: Path, array: Array) -> None:
     """Write an array as a whole file, as `numpy.save` does, without a second copy of it in memory.
 
     Raises:

@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Array
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.checksums import checksums_path
 
@@ -50,7 +50,6 @@ MOST_TOKENS: Final = 2**31 - 1
 BLOCK: Final = 1 << 17
 """Sequences that are checked, or written, at once: 1 MiB of offsets."""
 
-Array = NDArray[Any]
 Boundaries: TypeAlias = Array | range
 """Integers; a range if every sequence is a document."""
 

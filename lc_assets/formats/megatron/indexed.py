@@ -26,12 +26,12 @@ from typing import Any, Final, overload
 
 import numpy as np
 
+from lc_assets.arrays import Array
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.checksums import BlockChecksums, CheckedBlocks, checksums_path
 from lc_assets.formats.megatron.idx import (
     MOST_TOKENS,
-    Array,
     Boundaries,
     bin_path,
     code_of,

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Array, Int64s
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.megatron.idx import bin_path
 from lc_assets.formats.megatron.indexed import MegatronReader
@@ -23,9 +23,9 @@ GATHERING_THREADS: Final = 4
 def gather(
     tokens: Path,
     shards: pa.ChunkedArray,
-    document: NDArray[np.int64],
-    start: NDArray[np.int64],
-    into: Callable[[int], Sequence[NDArray[Any]]],
+    document: Int64s,
+    start: Int64s,
+    into: Callable[[int], Sequence[Array]],
 ) -> None:
     """Copy stretches of documents into arrays.
 
@@ -62,7 +62,7 @@ def gather(
 
 
 def _read_stretch(
-    reader: MegatronReader, stream: Any, document: int, start: int, parts: Sequence[NDArray[Any]]
+    reader: MegatronReader, stream: Any, document: int, start: int, parts: Sequence[Array]
 ) -> None:
     stop = start + sum(map(len, parts))
     first, _ = reader.places_in(document, start, stop)

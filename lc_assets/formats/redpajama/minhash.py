@@ -24,15 +24,14 @@ Source: ``app/src/quality_signals.py`` and ``app/src/dedupe`` of togethercompute
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Booleans, UInt32s
+from lc_assets.arrays import Array, Booleans, UInt32s
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.opening import guarded
@@ -165,7 +164,7 @@ def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
     return label
 
 
-def _column(matrix: NDArray[Any], is_signed: Booleans, bands: Bands) -> pa.Array:
+def _column(matrix: Array, is_signed: Booleans, bands: Bands) -> pa.Array:
     """A column of bands from ``(signed documents, 128)`` big-endian numbers."""
     content = matrix[:, : bands.n_bands * bands.n_rows].tobytes()
     values = pa.Array.from_buffers(

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, Final
 import msgspec
 import numpy as np
 from msgspec import structs
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Floats, Int64s
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import CorpusDocument, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord, id_int, line_reader
@@ -41,9 +41,9 @@ class SignalsTable:
         n_oversize: lines of the signals file that were too long to read.
     """
 
-    lines: NDArray[np.int64]
+    lines: Int64s
     urls: list[str]
-    columns: dict[str, NDArray[np.float64]]
+    columns: dict[str, Floats]
     n_undecodable: int
     n_oversize: int
 

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Bytes
 from lc_assets.errors import BadInput, Unreachable
 from lc_assets.formats.tokenizers.files import (
     CONFIG,
@@ -141,7 +141,7 @@ def text_of(setting: str, ids: Iterable[int]) -> str:
     return _decoder(setting)(tokens)
 
 
-def sentence_flags(setting: str) -> NDArray[np.uint8]:
+def sentence_flags(setting: str) -> Bytes:
     """Flags of every id of a vocabulary (`lc_assets.packing.cutting.flags_of`), by the text of the
     id alone; 0 where an id is not a token.
 
@@ -152,7 +152,7 @@ def sentence_flags(setting: str) -> NDArray[np.uint8]:
 
 
 @functools.lru_cache(maxsize=2)
-def _sentence_flags(vocabulary: Vocabulary, setting: str) -> NDArray[np.uint8]:
+def _sentence_flags(vocabulary: Vocabulary, setting: str) -> Bytes:
     decode, flags = _decoder(setting), np.zeros(vocabulary.n_ids, np.uint8)
     for token in range(vocabulary.n_ids):
         try:
