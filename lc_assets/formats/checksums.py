@@ -69,29 +69,31 @@ class CheckedBlocks:
 
     Args:
         path: the file.
-        content: uint8, its bytes.
+        ids: all that it holds; parts of it are given as numbers of ids.
 
     Raises:
         CorruptFile: if the checksums are those of a file of another size.
     """
 
-    def __init__(self, path: Path, content: Array) -> None:
-        self._path, self._content = path, content.data
+    def __init__(self, path: Path, ids: Array) -> None:
+        self._path, self._content = path, ids.view(np.uint8).data
+        self._block_ids = BLOCK // ids.itemsize
         stored = checksums_path(path)
         try:
-            found = parse_checksums(stored.read_bytes(), -(-len(content) // BLOCK), str(stored))
+            found = parse_checksums(stored.read_bytes(), -(-ids.nbytes // BLOCK), str(stored))
         except FileNotFoundError:
             found = np.zeros(0, np.uint32)
         self._checksums = array.array("I", found.tobytes())
         self._pending = bytearray((found != 0).tobytes())
 
     def check(self, start: int, stop: int) -> None:
-        """Compare the blocks that bytes ``start`` to ``stop`` (exclusive) are in.
+        """Compare the blocks that ids ``start`` to ``stop`` (exclusive) are in.
 
         Raises:
             CorruptFile: if one does not match; names the file and the block's first byte.
         """
-        at = self._pending.find(1, start // BLOCK, -(-stop // BLOCK))
+        end = -(-stop // self._block_ids)
+        at = self._pending.find(1, start // self._block_ids, end)
         while at >= 0:
             begin = at * BLOCK
             if zlib_ng.crc32(self._content[begin : begin + BLOCK]) != self._checksums[at]:
@@ -100,18 +102,19 @@ class CheckedBlocks:
                     "damaged; download or build the file again"
                 )
             self._pending[at] = 0
-            at = self._pending.find(1, at, -(-stop // BLOCK))
+            at = self._pending.find(1, at, end)
 
-    def check_each(self, starts: Int64s, n_bytes: int) -> None:
-        """Compare the blocks of ``n_bytes`` bytes from each of ``starts`` on; raises as `check`."""
-        for start in starts[self.unread(starts, n_bytes)].tolist():
-            self.check(start, start + n_bytes)
+    def check_each(self, starts: Int64s, n_ids: int) -> None:
+        """Compare the blocks of ``n_ids`` ids from each of ``starts`` on; raises as `check`."""
+        for start in starts[self.unread(starts, n_ids)].tolist():
+            self.check(start, start + n_ids)
 
-    def unread(self, starts: Int64s, n_bytes: int) -> Booleans:
+    def unread(self, starts: Int64s, n_ids: int) -> Booleans:
         """Which of these parts may have a block that was not compared yet; shaped as ``starts``."""
         if self._pending.find(1) < 0:
             return np.zeros(starts.shape, np.bool_)
-        if n_bytes > BLOCK:
+        if n_ids > self._block_ids:
             return np.ones(starts.shape, np.bool_)
         pending = np.frombuffer(self._pending, np.bool_)
-        return pending[starts // BLOCK] | pending[(starts + n_bytes - 1) // BLOCK]
+        last = starts + n_ids - 1
+        return pending[starts // self._block_ids] | pending[last // self._block_ids]

@@ -126,7 +126,7 @@ class WindowLoader(SteppedLoader[Batch]):
             BadInput: if the file has no window or fewer than a batch, or a number is out of range.
         """
         super().__init__(**options)
-        self._prefix = prefix
+        self._prefix, self._n_ids = prefix, context_tokens + 1
         stride = context_tokens if stride is None else stride
         if min(context_tokens, stride, epochs) < 1:
             raise BadInput(
@@ -166,8 +166,7 @@ class WindowLoader(SteppedLoader[Batch]):
 
     @cached_property
     def _windows(self) -> Array:
-        n_ids = self._shape["context_tokens"] + 1
-        return np.lib.stride_tricks.sliding_window_view(self._reader.ids, n_ids)
+        return np.lib.stride_tricks.sliding_window_view(self._reader.ids, self._n_ids)
 
     def __len__(self) -> int:
         return self._steps_per_epoch * self._epochs
@@ -175,7 +174,7 @@ class WindowLoader(SteppedLoader[Batch]):
     def __getitem__(self, step: int) -> Batch:
         starts, unread = self._part_of(step)
         if unread:
-            self._reader.blocks.check_each(*self._bytes_of(starts))
+            self._reader.blocks.check_each(starts, self._n_ids)
         picked = self._windows[starts]
         windows = picked if self._dtype is None else picked.astype(self._dtype)
         return Batch(windows[:, :-1], windows[:, 1:])
@@ -200,14 +199,9 @@ class WindowLoader(SteppedLoader[Batch]):
         drawn = self._drawn
         if drawn[0] != (epoch, block):
             starts = self._starts(epoch, block)[:, self._share]
-            unread = self._reader.blocks.unread(*self._bytes_of(starts)).any()
+            unread = self._reader.blocks.unread(starts, self._n_ids).any()
             drawn = self._drawn = (epoch, block), starts, bool(unread)
         return drawn[1][row], drawn[2]
-
-    def _bytes_of(self, starts: Int64s) -> tuple[Int64s, int]:
-        """First byte of each of some windows, and the bytes of a window."""
-        item_bytes = self._reader.dtype.itemsize
-        return starts * item_bytes, (self._shape["context_tokens"] + 1) * item_bytes
 
     def _starts(self, epoch: int, block: int) -> Int64s:
         """First tokens of the windows of a block of steps: (step, window)."""

@@ -239,7 +239,7 @@ class MegatronReader:
                 f"({self.index.n_tokens:,} ids of {self.index.dtype.name})"
             )
         self.ids = content.view(self.index.dtype)
-        self.blocks = CheckedBlocks(path, content)
+        self.blocks = CheckedBlocks(path, self.ids)
 
     def __len__(self) -> int:
         return len(self.index.lengths)
@@ -303,7 +303,7 @@ class MegatronReader:
         Raises:
             CorruptFile: if they do not match their checksums.
         """
-        self.blocks.check(first * self.dtype.itemsize, end * self.dtype.itemsize)
+        self.blocks.check(first, end)
         return self.ids[first:end]
 
     def places_in(self, document: int, start: int, stop: int) -> tuple[int, int]:
