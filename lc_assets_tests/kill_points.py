@@ -45,14 +45,21 @@ file_lakes._INTERPRETED_BYTES = 0  # one process does not mix compiled kernels w
 gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
 points = ctypes.CDLL(None)
 
-def do(words=None, cwd=None, printed=None, below=None, **work):
-    return build(**work) if words is None else command(words, cwd, printed)
+def do(words=None, cwd=None, printed=None, below=None, output=None, **work):
+    return build(**work) if words is None else command(words, cwd, printed, output)
 
-def command(words, cwd, printed):
+def opened(output):
+    if output != "| true":
+        return open(output, "wb")
+    reading, writing = os.pipe()
+    os.close(reading)
+    return os.fdopen(writing, "wb")
+
+def command(words, cwd, printed, output):
     os.chdir(cwd)
     before = [os.dup(number) for number in (1, 2)]
-    for number, name in ((1, "out"), (2, "err")):
-        with open(f"{printed}.{name}", "wb") as file:
+    for number, path in ((1, output or f"{printed}.out"), (2, f"{printed}.err")):
+        with opened(path) as file:
             os.dup2(file.fileno(), number)
     sys.argv = ["lc", *words]
     try:
@@ -60,7 +67,8 @@ def command(words, cwd, printed):
     except SystemExit as ended:
         return str(ended.code or 0)
     finally:
-        sys.stdout.flush(), sys.stderr.flush()
+        with contextlib.suppress(OSError):
+            sys.stdout.flush(), sys.stderr.flush()
         for number, kept in zip((1, 2), before):
             os.dup2(kept, number), os.close(kept)
 
@@ -74,6 +82,7 @@ def child(answering, armed, work, environment):
     os.environ.update(environment)
     points.kill_points_arm(*(value.encode() if isinstance(value, str) else ctypes.c_long(value) for value in armed))
     os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in background
     try:
         said = do(**work)
     except LcError as error:
@@ -233,10 +242,11 @@ class KillableRunner:
             logged: log its calls.
             jump: seconds by which the clock jumps ahead and back.
             shift: seconds by which the clock is ahead.
-            number: the signal at that call.
+            number: the signal at that call; or, below 0, the error of that call and of all others
+                behind it that need room on the disk.
             work: what to build; or the ``words`` of a command, its ``cwd``, the path, less
-                ``.out`` and ``.err``, of what it has ``printed``, and the folder ``below`` which
-                its calls are counted.
+                ``.out`` and ``.err``, of what it has ``printed``, the folder ``below`` which its
+                calls are counted, and a file as its ``output``, or ``| true`` for a closed pipe.
         """
         run = self._run(kill_at, work, logged=logged, jump=jump, shift=shift, number=number)
         return self._ask([run], after)[0]

@@ -23,7 +23,7 @@ class OutputError(OSError):
 class _Output(io.FileIO):
     """Standard output, whose errors differ from those of files."""
 
-    def write(self, content: Any) -> int | None:
+    def write(self, content: Any, /) -> int:
         try:
             return super().write(content)
         except OSError as error:
@@ -68,7 +68,7 @@ def main() -> None:
             io.BufferedWriter(_Output(1, "wb", closefd=False)),
             encoding=sys.stdout.encoding,
             errors=sys.stdout.errors,
-            line_buffering=sys.stdout.line_buffering,
+            line_buffering=sys.stdout.isatty(),
         )
         # NumPy's BLAS would start a thread per core, which takes 0.1 CPU-seconds and computes
         # nothing.
