@@ -44,6 +44,7 @@ from lc_assets.stages import file_lakes
 file_lakes._INTERPRETED_BYTES = 0  # one process does not mix compiled kernels with interpreted ones
 gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
 points = ctypes.CDLL(None)
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where tests run in background
 
 def do(words=None, cwd=None, printed=None, below=None, output=None, **work):
     return build(**work) if words is None else command(words, cwd, printed, output)
@@ -82,7 +83,6 @@ def child(answering, armed, work, environment):
     os.environ.update(environment)
     points.kill_points_arm(*(value.encode() if isinstance(value, str) else ctypes.c_long(value) for value in armed))
     os.setpgid(0, 0)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in background
     try:
         said = do(**work)
     except LcError as error:

@@ -97,7 +97,7 @@ def _stop(number: int, frame: Any) -> None:
     _stops.append(number)
     while frame is not None:
         name = frame.f_code.co_filename
-        if "importlib" in name or "llvmlite" in name:
+        if "importlib" in name or "llvmlite" in name or "numba" in name:
             # What loads a compiled module, or is called by one, would lose the exception.
             os.write(2, f"{_STOPPED}\n".encode())
             os._exit(128 + number)

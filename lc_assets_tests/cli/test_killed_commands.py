@@ -473,7 +473,7 @@ def test_a_few_kills(killed, name):
     n_calls, _ = killed.undisturbed(name)
     calls = rng_for("a few kills", seed=15, key=name).integers(1, n_calls + 1, size=4).tolist()
     ways = [[{"kill_at": calls[0]}], [{"kill_at": calls[1]}, {"kill_at": calls[2]}]]
-    ways.append([{"kill_at": calls[3], "number": SIGNALS[calls[0] % 2]}])
+    ways.append([{"kill_at": calls[3], "number": SIGNALS[1 + calls[0] % 2]}])
     for way in ways:
         n_killed, differs = survive(killed, name, *way)
         assert n_killed
@@ -516,29 +516,36 @@ def test_output_that_cannot_be_written_is_one_line(killed, name):
         assert not killed.left_after(name)
 
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 WAYS = ("at a call", "in reruns", "by a signal", "at a moment")
 
 
 def ways_of(n_calls: int, seconds: float, rng: np.random.Generator) -> Iterator[tuple[str, Way]]:
-    """A third of ``LC_KILLS`` at calls in turn; a third in chains, in which reruns are killed where
-    they go on; the rest by signals at calls, and at moments, of a process or its group.
+    """Half of ``LC_KILLS`` in chains of ten, in which each rerun is killed where it goes on; a
+    quarter at calls in turn, a tenth by signals that can be caught, the rest at moments.
     """
-    for kill_at in np.linspace(1, n_calls, KILLS // 3):
+    for kill_at in np.linspace(1, n_calls, KILLS // 4):
         yield "at a call", [{"kill_at": int(kill_at)}]
-    for _ in range(KILLS // 15):
-        calls = rng.integers(1, max(2, n_calls // 3), size=5)
-        yield "in reruns", [{"kill_at": int(kill_at)} for kill_at in calls]
-    for number, kill_at in enumerate(rng.integers(1, n_calls + 1, size=KILLS // 6)):
-        yield "by a signal", [{"kill_at": int(kill_at), "number": SIGNALS[number % 2]}]
-    for number in range(KILLS // 6):
+    for _ in range(KILLS // 20):
+        calls = rng.integers(1, max(2, n_calls // 6), size=10).tolist()
+        yield (
+            "in reruns",
+            [
+                {"kill_at": kill_at, "number": SIGNALS[number % 3]}
+                for number, kill_at in enumerate(calls)
+            ],
+        )
+    for number, kill_at in enumerate(rng.integers(1, n_calls + 1, size=KILLS // 10).tolist()):
+        yield "by a signal", [{"kill_at": kill_at, "number": SIGNALS[1 + number % 2]}]
+    for number in range(3 * KILLS // 20):
         yield (
             "at a moment",
             [
                 {
                     "after": float(rng.random() * seconds),
-                    "number": (signal.SIGKILL, *SIGNALS)[number % 3],
+                    "number": SIGNALS[number % 3],
                     "group": bool(number % 2),
+                    "workers": 1 + (number % 5 == 0),
                 }
             ],
         )
