@@ -148,7 +148,7 @@ def _duplicates(
                 staging.folder / CLUSTERS_FILE,
                 CLUSTERS,
             )
-        return [*(line for line in across if line["id"].startswith(f"{snapshot}/")), *removed]
+        return [*removed, *(line for line in across if line["id"].startswith(f"{snapshot}/"))]
 
 
 def _decide_all(

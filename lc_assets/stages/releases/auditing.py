@@ -14,8 +14,8 @@ mixes               samples of an epoch, of the mix, and of its epochs are as ma
 train and heldout   no document, no digest of a page and no text, token by token, is on both sides,
                     over all grids and packed rows together, which are what mixes draw from
 texts               no two documents of grids have the same tokens, where near duplicates are sought
-withdrawn           nothing is served that an entry names, or withdrew in any version that still
-                    exists, nor a document of the same digest
+withdrawn           nothing is served that an entry names, nor a document of the digest of what an
+                    entry withdrew in any version that still exists
 documents           filtered = tokenized + left out, document by document; what is removed is left
                     out; tables hold what receipts count
 ==================  ==============================================================================
@@ -289,11 +289,13 @@ class Audit:
                 self.expect("withdrawn", published.name, right, names.__getitem__)
 
     def _listed(self) -> tuple[set[str], set[str]]:
-        """Ids and digests of the documents that the entries withdrew, in any version that still
-        exists.
+        """Ids of the documents that the entries withdraw, and digests of these and of those that
+        they withdrew in any version that still exists: another document may have that id now.
         """
         ids, digests = set[str](), {value for kind, value in self.entries if kind == "digest"}
-        for version in self.lake.partition("withdrawn_documents").versions():
+        partition = self.lake.partition("withdrawn_documents")
+        current = partition.current()
+        for version in partition.versions():
             copies = version.receipt.fingerprint.params.get("same_content") != "stays"
             found = {
                 line["id"]
@@ -301,7 +303,7 @@ class Audit:
                 if (line["kind"], normal(line["kind"], line["value"])) in self.entries
                 and (copies or line["how"] == "listed")
             }
-            ids |= found
+            ids |= found if version == current else set()
             for keys in self.lake.inputs_of(version, "document_keys") if copies else ():
                 for line in lines_of(keys.folder / "documents.parquet") if found else ():
                     digests.update(values_of("digest", line) if line["id"] in found else ())

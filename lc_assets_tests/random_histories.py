@@ -1,0 +1,387 @@
+"""A small world that changes at random, and what must hold of the lake that is built of it.
+
+A record is a page of a family of texts: variants of one text with some words more, less or others.
+Copies have the text of another record under another digest and address. The checks know records,
+entries of withdrawal lists and served rows only; they compute similarities from all 13-grams.
+"""
+
+import functools
+import itertools
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from lc_assets.build.settings.common import WithdrawalSettings
+from lc_assets.build.settings.rows import MixSettings
+from lc_assets.build.stage import BuildContext
+from lc_assets.errors import LcError, Mismatch
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.formats.lists.withdrawal_lists import COLUMNS
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
+from lc_assets.sources import redpajama_v2
+from lc_assets.stages.deduplication.removals import removed_ids
+from lc_assets.stages.lineage.histories import filter_values
+from lc_assets.stages.lineage.tracing import row_of_order
+from lc_assets.stages.planning import plan
+from lc_assets.stages.releases.auditing import Audit
+from lc_assets.stages.releases.pruning import carry_out, plan_pruning
+from lc_assets.stages.releases.releasing import release, release_damage
+from lc_assets.stages.rows.token_grid import rows_table
+from lc_assets.stages.withdrawal.withdrawn_documents import entries_of
+from lc_assets.vocabulary import Shard
+from lc_assets_tests.builders import (
+    TINY_ROW_TOKENS,
+    WORDS,
+    build_all,
+    deduplication,
+    made_up_record,
+    tiny_recipe,
+    write_shard,
+)
+
+BASE, *SNAPSHOTS = "2020-05", "2021-04", "2022-05", "2023-06"
+"""The base has texts of its own and never changes, so that there always are rows on both sides."""
+TAGS = ("0000/en_head", "0001/en_head", "0002/en_head")
+N_FAMILIES, N_VARIANTS, N_COPIES = 10, 5, 2
+TEMPLATES = 2
+"""The last families are pages of one text each with other addresses of e-mail in every variant."""
+STABLE = range(100, 110)
+"""Families of the base."""
+SHINGLE, FLOOR = 13, 0.5
+SURE = 0.05
+"""How far above a bound a similarity must be for signatures to have found it."""
+
+BUILT = "every partition is built"
+PLAN = "the plan is current after a build"
+SCRATCH = "the lake is the one built from nothing"
+VERSIONS = "equal versions have equal bytes"
+ROWS = "rows, files, orders, mixes and counts pass the audit"
+SIDES = "no document or text is on both sides of the split"
+TEXTS = "no text has rows twice"
+WITHDRAWN = "what was withdrawn, and its copies, is not served again"
+COPIES = "one of near duplicates is served"
+HELDOUT = "nothing trained on is like a held-out document"
+RELEASED = "a release stays whole"
+TRACED = "the values of a row's document are known"
+INVARIANTS = frozenset(
+    (
+        BUILT,
+        PLAN,
+        SCRATCH,
+        VERSIONS,
+        ROWS,
+        SIDES,
+        TEXTS,
+        WITHDRAWN,
+        COPIES,
+        HELDOUT,
+        RELEASED,
+        TRACED,
+    )
+)
+OF_AUDIT = {"train and heldout": SIDES, "texts": TEXTS, "withdrawn": WITHDRAWN}
+"""Invariants by what an audit compares; all others are `ROWS`."""
+
+
+class Record(NamedTuple):
+    """One page."""
+
+    family: int
+    variant: int = 0
+    copy: int = 0
+
+    @property
+    def text(self) -> str:
+        """Its text, that of all its copies."""
+        return text_of(self.family, self.variant)
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"https://www.site{self.family}.example.org/{self.variant}/{self.copy}"
+
+    @property
+    def digest(self) -> str:
+        """Its page's digest."""
+        return f"sha1:F{self.family}V{self.variant}C{self.copy}"
+
+
+@functools.cache
+def text_of(family: int, variant: int) -> str:
+    """A variant of a family's text: as it is, with a word more, with one other word, with a fifth
+    of its words more, or with a fifth of them others.
+    """
+    n_words = (66, 80, 100, 130, 72, 50, 90, 110)[family % 8]
+    words, others = (
+        [WORDS[number] for number in np.random.default_rng(seed).integers(len(WORDS), size=n_words)]
+        for seed in ([family], [family, variant])
+    )
+    if N_FAMILIES - TEMPLATES <= family < N_FAMILIES:
+        return " ".join(
+            word if number % 9 else f"ann{variant}x{number}@mail{family}.org"
+            for number, word in enumerate(words)
+        )
+    if variant in {1, 3}:
+        words += others[: 1 if variant == 1 else n_words // 5]
+    elif variant == 2:
+        words[n_words // 2] = "other"
+    elif variant == 4:
+        words[: n_words // 5] = others[: n_words // 5]
+    return " ".join(words)
+
+
+@functools.cache
+def shingles(text: str) -> frozenset[tuple[str, ...]]:
+    """All runs of 13 words of a text whose addresses of e-mail are as they are."""
+    words = re.findall(r"\w+", text.lower())
+    return frozenset(tuple(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1))
+
+
+@functools.cache
+def similarity(one: str, other: str) -> float:
+    """Jaccard index of the shingles of two texts."""
+    both = shingles(one) | shingles(other)
+    return len(shingles(one) & shingles(other)) / len(both) if both else 0.0
+
+
+class Violation(NamedTuple):
+    """What does not hold, and where."""
+
+    invariant: str
+    words: str
+
+
+@dataclass
+class World:
+    """Upstream, list of withdrawals, recipe, and the lake.
+
+    Attributes:
+        folder: of all of them.
+        shards: records by snapshot and tag.
+        recipe: of the next build.
+        entries: kind and value.
+        withdrawn: records that an entry has matched when the lake was built.
+        forgetful: whether what was withdrawn cannot be known from what is upstream now.
+        releases: names.
+        history: what was done, in words.
+    """
+
+    folder: Path
+    shards: dict[str, dict[str, list[Record]]] = field(default_factory=dict)
+    recipe: Any = None
+    entries: list[tuple[str, str]] = field(default_factory=list)
+    withdrawn: set[Record] = field(default_factory=set)
+    forgetful: bool = False
+    releases: list[str] = field(default_factory=list)
+    history: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True)
+        self.recipe = tiny_recipe(
+            self.folder,
+            blended_mix={"all": MixSettings()},
+            withdrawn_documents=WithdrawalSettings(lists=(str(self.folder / "withdrawn.csv"),)),
+            **deduplication(signatures="computed"),
+        )
+        self.change("packed_rows", row_tokens=2 * TINY_ROW_TOKENS)
+        self.change("filtered_documents", min_words=30)
+        self._write_list()
+        self.put(BASE, TAGS[0], [Record(family) for family in STABLE])
+
+    def context(self, lake: str = "lake") -> BuildContext:
+        """Of a build into a lake."""
+        return BuildContext(
+            lake=Lake(self.folder / lake),
+            upstream=Upstream(str(self.folder / "upstream")),
+            recipe=self.recipe,
+            executor=LocalExecutor(workers=1),
+        )
+
+    @property
+    def lake(self) -> Lake:
+        """The lake."""
+        return Lake(self.folder / "lake")
+
+    def change(self, section: str, **settings: Any) -> None:
+        """Change settings."""
+        changed = msgspec.structs.replace(getattr(self.recipe, section), **settings)
+        self.recipe = msgspec.structs.replace(self.recipe, **{section: changed})
+
+    def put(self, snapshot: str, tag: str, records: list[Record]) -> None:
+        """Write a shard, or remove it if it has no records, and the listing."""
+        shard, root = Shard.parse(f"{snapshot}/{tag}"), self.folder / "upstream"
+        tags = self.shards.setdefault(snapshot, {})
+        tags.pop(tag, None)
+        if records:
+            tags[tag] = records
+            lines = [
+                msgspec.structs.replace(
+                    made_up_record(shard, line, record.text),
+                    url=record.url,
+                    digest=record.digest,
+                    source_domain=f"www.site{record.family}.example.org",
+                )
+                for line, record in enumerate(records)
+            ]
+            write_shard(root, shard, lines)
+        listing = root / redpajama_v2.listing_path(shard.snapshot, "en")
+        listing.parent.mkdir(parents=True, exist_ok=True)
+        found = sorted(Shard.parse(f"{snapshot}/{name}") for name in tags)
+        redpajama_v2.write_listing(listing, found)
+
+    def documents(self) -> dict[str, Record]:
+        """Records by id."""
+        return {
+            Shard.parse(f"{snapshot}/{tag}").document_id(line): record
+            for snapshot, tags in self.shards.items()
+            for tag, records in tags.items()
+            for line, record in enumerate(records)
+        }
+
+    def withdraw(self, kind: str, name: str) -> None:
+        """Add an entry for a document, by one of its values."""
+        record = self.documents()[name]
+        value = {
+            "document": name,
+            "url": record.url,
+            "domain": f"site{record.family}.example.org",
+            "digest": record.digest,
+        }[kind]
+        if (kind, value) not in self.entries:
+            self.entries.append((kind, value))
+            self.withdrawn.add(record)
+            self._write_list()
+
+    def _write_list(self) -> None:
+        lines = [f"{kind},{value},asked for,2026-03-01" for kind, value in self.entries]
+        path = Path(self.recipe.withdrawn_documents.lists[0])
+        path.write_text("\n".join([",".join(COLUMNS), *lines, ""]))
+
+    def _matched(self) -> set[Record]:
+        """Records that entries match now by what stays the same when lines move."""
+        values = {
+            "url": lambda record: record.url,
+            "domain": lambda record: f"site{record.family}.example.org",
+            "digest": lambda record: record.digest,
+        }
+        records = set(self.documents().values())
+        return {
+            record
+            for record in records
+            for kind, of in values.items()
+            if (kind, of(record)) in self.entries
+        }
+
+    def prune(self) -> None:
+        """Delete what nothing needs."""
+        carry_out(self.lake, plan_pruning(self.lake))
+
+    def release(self) -> None:
+        """Name what is published, unless the gate refuses it: what it finds, the checks find."""
+        name = f"v{len(self.releases)}"
+        try:
+            release(self.lake, name, self.recipe)
+        except Mismatch:
+            return
+        self.releases.append(name)
+
+    def settle(self, *, compare: bool) -> list[Violation]:
+        """Build, and return what does not hold; with ``compare``, also beside a build from
+        nothing.
+        """
+        self.withdrawn |= self._matched()
+        present = set(self.documents().values())
+        self.forgetful |= not self.withdrawn <= present
+        snapshots = sorted(self.shards)
+        try:
+            build_all(self.context(), snapshots)
+        except LcError as error:
+            return [Violation(BUILT, str(error))]
+        found = [
+            Violation(PLAN, f"{made.name}: {'; '.join(made.reasons)}")
+            for made in plan(self.lake, self.recipe, snapshots)
+            if made.status != "current"
+        ]
+        entries = {entry.sought for entry in entries_of(self.recipe.withdrawn_documents)}
+        found += [
+            Violation(OF_AUDIT.get(one.what, ROWS), one.sentence)
+            for one in Audit(self.lake, entries).run()
+            if one.wrong
+        ]
+        found += itertools.chain(self._served_wrongly(), self._lost(), self._untraced())
+        found += [
+            Violation(RELEASED, f"{name}: {words}")
+            for name in self.releases
+            for words in release_damage(self.lake, name)
+        ]
+        return found + (list(self._unlike_scratch(snapshots)) if compare else [])
+
+    def _rows(self) -> dict[str, dict[str, Any]]:
+        """Rows of grids, by the ids of their documents."""
+        tables = map(rows_table, self.lake.published("token_grid").values())
+        return {row["id"]: row for table in tables for row in table.to_pylist()}
+
+    def _served_wrongly(self) -> Iterator[Violation]:
+        """Served documents that are withdrawn, or copies of such; and trained-on ones like held-out
+        ones.
+        """
+        records, rows = self.documents(), self._rows()
+        near = self.recipe.near_duplicate_pairs.near
+        bound = self.recipe.removed_documents.threshold + SURE if near else 1.0
+        for name in rows:
+            for other in self.withdrawn:
+                alike = similarity(records[name].text, other.text)
+                if records[name].digest == other.digest or alike >= bound:
+                    yield Violation(WITHDRAWN, f"{name}, {records[name]}, of {other}: {alike:.3f}")
+        heldout = [name for name, row in rows.items() if row["split"] == "heldout"]
+        for name, other in itertools.product(rows.keys() - heldout, heldout if near else ()):
+            alike = similarity(records[name].text, records[other].text)
+            if alike >= FLOOR:
+                yield Violation(HELDOUT, f"{name} is trained on, {other} held out: {alike:.3f}")
+
+    def _lost(self) -> Iterator[Violation]:
+        """Documents that were removed as near duplicates although none of their kind is served."""
+        records, rows = self.documents(), self._rows()
+        removals = self.lake.published("removed_documents").values()
+        reasons = {
+            name: reason for of in removals for name, reason in removed_ids(of.folder).items()
+        }
+        threshold = self.recipe.removed_documents.threshold
+        short = {
+            name for name, record in records.items() if len(record.text.split()) < TINY_ROW_TOKENS
+        }
+        for name, reason in reasons.items():
+            if reason != "near duplicate" or name in short:
+                continue
+            kin = {
+                of
+                for of in records
+                if similarity(records[of].text, records[name].text) >= threshold
+            }
+            if rows.keys().isdisjoint(kin) and all(
+                reasons.get(of, "near duplicate") == "near duplicate" for of in kin
+            ):
+                yield Violation(COPIES, f"{name}, {records[name]}: none of {sorted(kin)}")
+
+    def _untraced(self) -> Iterator[Violation]:
+        if not filter_values(self.lake, row_of_order(self.lake, "train", 0)):
+            yield Violation(TRACED, "the first row of the order")
+
+    def _unlike_scratch(self, snapshots: list[str]) -> Iterator[Violation]:
+        """How the lake differs from one that is built from nothing."""
+        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+        context = self.context("scratch")
+        for name, built in build_all(context, snapshots).items():
+            ours, other = self.lake.partition(*name.split("/")), built.published
+            same = ours.finished(other.version)
+            if same is not None and same.digest != other.digest:
+                yield Violation(VERSIONS, f"{name}/{other.version}")
+            if ours.require().digest != other.digest and not self.forgetful:
+                yield Violation(SCRATCH, name)
