@@ -14,7 +14,7 @@ import contextlib
 import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -28,6 +28,7 @@ from lc_assets.execution.executor import Executor
 from lc_assets.lake.digests import FileFact, fact_of, is_unchanged
 from lc_assets.lake.receipts import SCRATCH, Fingerprint, decode_json, encode_json
 from lc_assets.publishing import PUBLISHED, flush, publish_bytes, publish_linked
+from lc_assets.records import frozen, record
 
 LOGGER: Final = logging.getLogger("lc_assets.shards")
 
@@ -81,7 +82,7 @@ class Done(msgspec.Struct, frozen=True):
     spent: Spent
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReuseTask:
     """A shard of an older version, in ``source``, to be linked into ``folder``."""
 
@@ -93,7 +94,7 @@ class ReuseTask:
         return f"{self.folder.name} {self.record.shard}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ShardRun:
     """The shards of one version while they run.
 

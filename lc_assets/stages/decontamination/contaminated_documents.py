@@ -9,7 +9,6 @@ is summarised, because document frequencies are known only then. ``items.parquet
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +43,7 @@ from lc_assets.formats.lists.evaluations import evaluation_files
 from lc_assets.lake.digests import sha256_of_file
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished
+from lc_assets.records import record
 from lc_assets.stages.decontamination.evidence import (
     CONTAMINATED,
     EVIDENCE,
@@ -75,7 +75,7 @@ _CHECKED_DOCUMENTS: Final = 20
 """Documents that the check scans again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ShardTask(DocumentsTask):
     """One shard of filtered documents, to be compared with the index in ``folder``."""
 

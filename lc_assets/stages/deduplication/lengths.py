@@ -1,7 +1,6 @@
 """Which documents are too short to be published: no duplicate is removed for one of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -14,12 +13,13 @@ from lc_assets.build.stage import BuildContext
 from lc_assets.build.tables import read_lines
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.versions import Published
+from lc_assets.records import record
 from lc_assets.stages.tokens.tokenizing import available_tokenizer, ids_of, replace_in
 from lc_assets.tokens.tokenizers import escape
 from lc_assets.vocabulary import parse_document_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LengthTask:
     """Some documents of a shard, of which the short ones are to be found.
 

@@ -10,7 +10,6 @@ optional: tokens and rows do not need it. It is the last stage of commands that 
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,6 +57,7 @@ from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import gzipped, publish
+from lc_assets.records import record
 from lc_assets.sources.files import FileSource
 from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_of_key
@@ -122,7 +122,7 @@ def write_clean_documents(context: BuildContext, staging: StagingFolder) -> Coun
     return run_shards(context, staging, clean_shard, tasks, what=f"write {snapshot}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class CleanTask(DocumentsTask):
     """One shard of filtered documents, to be written into ``folder``.
 

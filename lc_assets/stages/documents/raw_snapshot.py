@@ -5,7 +5,6 @@ the data version, so everything downstream is stale exactly when a file changed.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
+from lc_assets.records import frozen
 from lc_assets.sources.opening import file_source, upstream_of
 from lc_assets.sources.redpajama_v2 import PARTS, RedPajamaSource
 from lc_assets.sources.settings import source_of_key
@@ -43,7 +43,7 @@ class ShardFiles(msgspec.Struct, frozen=True, gc=False):
     parts: dict[str, UpstreamFile | None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LookTask:
     """Read the identities of one shard's files, whose paths are given by part."""
 

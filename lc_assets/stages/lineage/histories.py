@@ -6,7 +6,6 @@ row's grid was made from, as recorded in receipts.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lc_assets import arrow_compute as pc
@@ -14,6 +13,7 @@ from lc_assets.build.checks import DROPPED_SUFFIX
 from lc_assets.build.lookups import lines_where, read_some
 from lc_assets.build.tables import KEYED
 from lc_assets.lake.lake import Lake
+from lc_assets.records import record
 from lc_assets.stages.deduplication import removals
 from lc_assets.stages.documents import document_keys
 from lc_assets.stages.lineage import row_lineage
@@ -22,7 +22,7 @@ from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_document_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Dropped:
     """Why a document was dropped.
 

@@ -6,7 +6,6 @@ packing (`lc_assets.packing.lengths`).
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +30,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.packing.lengths import EDGES, bucket_counts, growth
 from lc_assets.publishing import finished
+from lc_assets.records import record
 from lc_assets.stages.deduplication.removals import removed_in
 from lc_assets.stages.longpack.page_index import roots_tried
 from lc_assets.stages.reports.document_sets import (
@@ -56,7 +56,7 @@ SHARES_FILE: Final = "lengths.parquet"
 GROWTH_FILE: Final = "growth.parquet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LengthTask:
     """One shard of a set to be counted into ``folder``; ``removed`` has reasons by id."""
 

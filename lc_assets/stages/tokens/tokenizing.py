@@ -10,7 +10,7 @@ are replaced before that when ``[token_documents.privacy]`` names kinds, and cou
 import contextlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +38,7 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
+from lc_assets.records import record
 from lc_assets.text.privacy.replacing import replace_personal
 from lc_assets.tokens.dtypes import stored_dtype
 from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape, first_ids, most_tokens
@@ -70,7 +71,7 @@ TERMS: Final = pa.schema(
 """Words of a document, as `lc_assets.text.duplicates.keys.term_counts` numbers them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TokenizeTask:
     """One shard of documents to be tokenized into ``folder``.
 
