@@ -225,9 +225,9 @@ def _record_of(
     line: dict[str, Any], records: Iterator[tuple[int, str, CorpusDocument | Unread]]
 ) -> CorpusDocument:
     """The record of a filtered document, with its text as it was filtered."""
-    for _, name, record in records:
-        if name == line["id"] and isinstance(record, CorpusDocument):
-            return msgspec.structs.replace(record, id=name, text=line[TEXT])
+    for _, name, found in records:
+        if name == line["id"] and isinstance(found, CorpusDocument):
+            return msgspec.structs.replace(found, id=name, text=line[TEXT])
     raise Mismatch(f"{line['id']}: its file no longer holds it; filter the partition again")
 
 
