@@ -104,7 +104,7 @@ def cell(value: object) -> str:
     )
     escaped = re.sub(r"([\\`*_\[\]<>|~!&])", r"\\\1", words)
     # Where the text begins a paragraph, it could be a heading or the item of a list.
-    escaped = re.sub(r"^(\d*)(?=[-+#.)]+( |$))", r"\1\\", escaped)
+    escaped = re.sub(r"^(\d*)(?=[-+#.)]+ )", r"\1\\", escaped)
     # Renderers that link bare addresses would include the backslashes.
     return escaped.replace("://", "&#58;//").replace("www.", "www&#46;")
 
