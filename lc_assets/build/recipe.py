@@ -23,6 +23,7 @@ from lc_assets.build.settings.common import (
     WithdrawalSettings,
 )
 from lc_assets.build.settings.documents import (
+    SOURCE,
     CleanDocumentsSettings,
     DocumentSignalSettings,
     FilteringSettings,
@@ -48,7 +49,7 @@ from lc_assets.build.settings.rows import (
     TokenizingSettings,
 )
 from lc_assets.errors import BadInput
-from lc_assets.sources.settings import SourceSettings, require_sources
+from lc_assets.sources.settings import SourceSettings, require_sources, source_name
 from lc_assets.vocabulary import parse_snapshot
 
 PACKED: Final = "packed_rows"
@@ -101,6 +102,7 @@ class Recipe(Settings):
                 'contaminated_documents.action = "cut" edits the texts that clean_documents '
                 "publishes: set clean_documents.wanted = true"
             )
+        self._require_preferences_that_decide()
         self._require_rows_that_documents_fill()
         self._require_pairs_that_are_written_down()
         if self.html_index.links_from == "wat" and self.page_links.extractor == "paper":
@@ -125,6 +127,17 @@ class Recipe(Settings):
                 'contaminated_documents.action = "cut" edits the texts of clean_documents alone: '
                 "tokenize these, as a source of files"
             )
+
+    def _require_preferences_that_decide(self) -> None:
+        removal = self.removed_documents
+        if "best_perplexity" in removal.prefer and not (removal.exact and self.sources):
+            raise BadInput(
+                "removed_documents.prefer names best_perplexity: only sources of files state it, "
+                "and it is compared only where removed_documents.exact names something"
+            )
+        named = [key.removeprefix(SOURCE) for key in removal.prefer if key.startswith(SOURCE)]
+        for name in named if len(self.sources) > 1 else ():
+            source_name(self.sources, name)
 
     def _require_rows_that_documents_fill(self) -> None:
         tokens, grid = self.token_documents, self.token_grid

@@ -36,6 +36,13 @@ MEANINGLESS = {
     '[filtered_documents]\nmissing_signals = "treat_as_unique"': r"'treat_as_unique' - at `\$.filtered_documents.missing_signals`; there are compute, fail, ",
     f"[filtered_documents]\nmax_line_bytes = {2**63}": r"Expected `int` <= 1073741824 - at `\$.filtered_documents.max_line_bytes`",
     '[raw_snapshot]\nlanguages = ["en", "tlh"]': r"'tlh' - at `\$.raw_snapshot.languages\[1\]`; there are de, en, es, fr, it",
+    '[removed_documents]\nprefer = ["best_perplexity"]': "only sources of files state it",
+    '[removed_documents]\nprefer = ["best_perplexity"]\n[sources.a]\npath = "/a"': (
+        "compared only where removed_documents.exact names something"
+    ),
+    '[removed_documents]\nprefer = ["source=2022"]\n[sources.a]\npath = "/a"\n[sources.b]\npath = "/b"': (
+        "no source has a partition '2022'; keys begin with one of a-, b-"
+    ),
     "[raw_snapshot]\nlanguages = []": r"array` of length >= 1 - at `\$.raw_snapshot.languages`",
     '[raw_snapshot]\nbuckets = ["tail"]': "'tail' .*; there are head, middle",
     "[token_grid]\nheldout_fraction = 1.5": r"Expected `float` <= 1.0 - at `\$.token_grid.heldout_fraction`",

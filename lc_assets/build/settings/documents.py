@@ -168,7 +168,8 @@ class RemovalSettings(Settings):
         heldout_floor: if a held-out and a training document are at least this similar, one is
             removed; LongCrawl64 did not do this.
         prefer: which duplicate is kept: ``newest``, ``oldest``, ``longest``, ``best_perplexity`` or
-            ``source=NAME``, where a source is a snapshot; the first criterion in which two
+            ``source=NAME``, where a source is a snapshot; ``best_perplexity`` needs ``exact`` and
+            sources of files, which state it; the first criterion in which two
             documents differ decides. With ``oldest`` first, a newer snapshot does not affect older
             ones; otherwise it may, and they are decided again.
         exact: what else makes two documents duplicates: the same published ``digest``, the same

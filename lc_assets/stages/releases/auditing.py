@@ -169,7 +169,7 @@ class Audit:
         is_grid, params = rows.stage == "token_grid", rows.receipt.fingerprint.params
         tokens = self.lake.require_input(rows, "token_documents" if is_grid else "packing_tokens")
         store, keys, taken = Store(tokens), list[list[int]](), set[tuple[Any, ...]]()
-        path = rows.folder / ("rows.parquet" if is_grid else "spans.parquet")
+        path = rows.folder / SERVED[rows.stage]
         for split in SPLITS:
             array, pieces, same = GridReader(rows.folder / f"{split}.zarr"), list[int](), []
             hashes = self.rows[split, rows.digest] = []
