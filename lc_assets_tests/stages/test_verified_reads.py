@@ -7,11 +7,14 @@ import re
 import shutil
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from lc_assets.build import building, shard_runs, verified_reads
-from lc_assets.errors import CorruptFile
+from lc_assets.errors import CorruptFile, DamagedInput
 from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake.digests import FileFact, digest_of_facts
+from lc_assets.lake.receipts import RECEIPT, encode_json, with_checksum
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.catalogue import stage_named
 from lc_assets_tests.builders import SNAPSHOTS, TinyLake, tiny_lake
@@ -110,6 +113,32 @@ def test_a_file_is_verified_once_per_build(whole, monkeypatch, stage):
     finally:
         shutil.rmtree(partition.folder)
         away.rename(partition.folder)
+
+
+def test_receipts_without_crc32_are_compared_by_sha256(whole):
+    """Those of older releases."""
+    tokens = whole.context.lake.partition("token_documents", OLD).require()
+    grid = whole.context.lake.partition("token_grid", OLD)
+    digest = grid.require().digest
+    receipt = (tokens.home / RECEIPT).read_bytes()
+    files = [FileFact(fact.path, fact.n_bytes, fact.sha256) for fact in tokens.receipt.files]
+    older = with_checksum(msgspec.structs.replace(tokens.receipt, files=files))
+    assert older.digest == digest_of_facts(files)
+    path = min(tokens.folder.glob("*.bin"))
+    away = grid.folder.rename(whole.root.parent / "away")
+    try:
+        (tokens.home / RECEIPT).write_bytes(encode_json(older))
+        assert b"crc32" not in (tokens.home / RECEIPT).read_bytes().replace(b".crc32", b"")
+        assert tokens.damage() == []
+        flipped(path)
+        with pytest.raises(DamagedInput, match=re.escape(str(path))):
+            stage_named("token_grid").build(whole.context, OLD)
+        flipped(path)
+        assert stage_named("token_grid").build(whole.context, OLD).published.digest == digest
+    finally:
+        (tokens.home / RECEIPT).write_bytes(receipt)
+        shutil.rmtree(grid.folder)
+        away.rename(grid.folder)
 
 
 class Killed(Exception):
