@@ -35,7 +35,14 @@ from lc_assets.execution.progress import Watch
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.lake import Lake
-from lc_assets.lake.receipts import receipt_of, version_files
+from lc_assets.lake.receipts import (
+    RECEIPT,
+    Receipt,
+    decode_json,
+    has_valid_checksum,
+    receipt_of,
+    version_files,
+)
 from lc_assets.lake.staging import Publication, publication
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published, how_to_repair
@@ -114,10 +121,12 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
 
 def _require_intact_receipt(published: Published) -> None:
     """Refuse an input whose receipt is damaged: its counts could be published."""
-    if not published.receipt.files:  # a summary
-        published = Published.at(published.home)
-    for wrong in published.contradictions():
-        raise DamagedInput(f"{published.where}/{wrong}: {how_to_repair(published.where)}")
+    path = published.home / RECEIPT
+    if not has_valid_checksum(path.read_bytes(), decode_json(path, Receipt)):
+        raise DamagedInput(
+            f"{published.where}/{RECEIPT}: its content does not match its checksum: "
+            f"{how_to_repair(published.where)}"
+        )
 
 
 def audit(stage: Stage, check_input: CheckInput) -> list[CheckResult]:

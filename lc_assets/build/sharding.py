@@ -15,10 +15,10 @@ import msgspec
 
 from lc_assets.counts import Counts
 from lc_assets.errors import UNDECODABLE, CorruptFile, LcError
-from lc_assets.lake.digests import FileFact, digest_of, is_unchanged
+from lc_assets.lake.digests import FileFact, digest_of, is_unchanged, matching
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.receipts import Fingerprint
-from lc_assets.lake.versions import Published, matching
+from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish_bytes
 
 SHARDS_FILE: Final = "shards.jsonl"

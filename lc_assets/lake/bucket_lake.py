@@ -28,10 +28,11 @@ from typing import Any, Final
 from lc_assets.errors import Busy, CorruptFile, NotPublished
 from lc_assets.lake.bucket import SCHEME, Bucket, Listed, crc32c
 from lc_assets.lake.cache import BYTES_VARIABLE, Lease, VersionCache, parse_byte_bound
+from lc_assets.lake.digests import matching
 from lc_assets.lake.lake import GLOBAL, Lake, require_same_note
 from lc_assets.lake.partition import CURRENT, Current, Kept, Partition, pointer_to
 from lc_assets.lake.receipts import RECEIPT, Receipt, decode_bytes, encode_json
-from lc_assets.lake.versions import Published, VersionFiles, damaged_inputs, matching
+from lc_assets.lake.versions import Published, VersionFiles, damaged_inputs
 from lc_assets.publishing import publish_bytes
 
 CACHE_VARIABLE: Final = "LC_CACHE"

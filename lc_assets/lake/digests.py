@@ -8,7 +8,8 @@ SHA-256, and compared with what was written by their CRC-32, which takes a seven
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,19 @@ def is_unchanged(path: Path, fact: FileFact) -> bool:
     if fact.crc32:
         return crc32_of_file(path) == fact.crc32
     return sha256_of_file(path) == fact.sha256
+
+
+def matching(files: Iterable[FileFact], patterns: Sequence[str]) -> list[FileFact]:
+    """The files whose paths match one of the patterns: names, of which there may be ten thousand,
+    or patterns with ``*`` (`fnmatch`).
+    """
+    names = set(patterns)
+    wild = [pattern for pattern in patterns if "*" in pattern]
+    return [
+        fact
+        for fact in files
+        if fact.path in names or any(fnmatchcase(fact.path, pattern) for pattern in wild)
+    ]
 
 
 def digest_of_facts(facts: Iterable[FileFact]) -> str:

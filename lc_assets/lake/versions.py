@@ -7,10 +7,9 @@ A folder without a receipt is not a version. Which version is published is decid
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -18,7 +17,7 @@ import msgspec
 
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, CorruptFile, DamagedInput, NotPublished
-from lc_assets.lake.digests import FileFact, digest_of_facts, is_unchanged, short
+from lc_assets.lake.digests import FileFact, digest_of_facts, is_unchanged, matching, short
 from lc_assets.lake.receipts import (
     NOT_COUNTED,
     RECEIPT,
@@ -49,19 +48,6 @@ def damaged_inputs(home: Path, files: list[FileFact]) -> list[FileFact]:
 def how_to_repair(where: str) -> str:
     """What to do about a damaged version at a path or URL."""
     return f"build it again with `lc rebuild --repair --verify --lake {where.rsplit('/', 3)[0]}`"
-
-
-def matching(files: Iterable[FileFact], patterns: Sequence[str]) -> list[FileFact]:
-    """The files whose paths match one of the patterns: names, of which there may be ten thousand,
-    or patterns with ``*`` (`fnmatch`).
-    """
-    names = set(patterns)
-    wild = [pattern for pattern in patterns if "*" in pattern]
-    return [
-        fact
-        for fact in files
-        if fact.path in names or any(fnmatchcase(fact.path, pattern) for pattern in wild)
-    ]
 
 
 class VersionFiles:
