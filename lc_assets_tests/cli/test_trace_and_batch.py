@@ -9,15 +9,32 @@ import pytest
 
 from lc_assets.cli.inspect.batch import decode
 from lc_assets.cli.printing import shown, visible
+from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.lineage import histories, tracing, whereabouts
 from lc_assets.vocabulary import parse_document_id
-from lc_assets_tests.builders import N_LONG, SURPRISES
+from lc_assets_tests.builders import N_LONG, SNAPSHOTS, SURPRISES
 
 
 def words_of(said):
     return " ".join(said.out.split())
+
+
+def test_padding_of_a_packed_row_is_said_to_be_padding(lc, published_lake):
+    """Its last column, in the row that ends first; the column after it is none."""
+    key = SNAPSHOTS[0]
+    packed = published_lake.context.lake.partition("packed_rows", key).require()
+    length = packed.receipt.fingerprint.params["row_tokens"]
+    spans = PackedSpans.open(packed.folder, "train", row_tokens=length)
+    ends = spans.stop[spans.first[1:] - 1]
+    row = int(np.argmin(ends))
+    assert ends[row] < length
+    words = ("trace", published_lake.root, "--snapshot", key, "--packed", "--row", row, "--column")
+    said = lc(*words, length - 1)
+    assert said.code == 0
+    assert f"column {length - 1:,} is padding" in said.out
+    assert lc(*words, length).code == 2
 
 
 def test_a_row_leads_to_its_page(lc, published_lake):

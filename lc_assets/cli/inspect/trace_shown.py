@@ -169,6 +169,9 @@ def _show_column(span: Span, column: int) -> None:
 
 
 def _show_token(lake: Lake, span: Span, column: int) -> None:
+    if not span.id and span.row_start <= column < span.row_stop:
+        say(f"column {column:,} is padding")
+        return
     span.token_at(column)
     show_span(lake, span)
     _show_column(span, column)
