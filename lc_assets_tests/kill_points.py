@@ -45,7 +45,9 @@ file_lakes._INTERPRETED_BYTES = 0  # one process does not mix compiled kernels w
 gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
 points = ctypes.CDLL(None)
 
-def do(words=None, cwd=None, printed=None, below=None, **work):
+def do(words=None, cwd=None, printed=None, below=None, patience=None, **work):
+    for module in [module for module in sys.modules.values() if patience and hasattr(module, "BUSY_SECONDS")]:
+        module.BUSY_SECONDS = patience
     return build(**work) if words is None else command(words, cwd, printed)
 
 def command(words, cwd, printed):
@@ -103,6 +105,12 @@ def waits_for_the_lock(pid, log):
             return
         time.sleep(0.005)
 
+def goes_on(first, second, seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not os.waitid(os.P_PID, second[0], os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        time.sleep(0.01)
+    os.kill(first[0], signal.SIGCONT)
+
 def answers_of(asked):
     first = begin(asked["runs"][0])
     print(json.dumps([first[0]]), flush=True)
@@ -113,6 +121,9 @@ def answers_of(asked):
         if os.waitid(os.P_PID, first[0], os.WEXITED | os.WSTOPPED | os.WNOWAIT).si_code != os.CLD_STOPPED:
             return [ended(*first)]
         second = begin(run)
+        if asked["goes_on"] is not None:
+            goes_on(first, second, asked["goes_on"])
+            return [ended(*first), ended(*second)]
         waits_for_the_lock(second[0], run["armed"][2])
         os.kill(first[0], signal.SIGKILL)
         return [ended(*first), ended(*second)]
@@ -252,6 +263,17 @@ class KillableRunner:
             [self._run(kill_at, work, number=signal.SIGSTOP), self._run(0, work, logged=True)], None
         )
 
+    def race(
+        self, first: Mapping[str, Any], second: Mapping[str, Any], *, stop_at: int, seconds: float
+    ) -> list[Ended]:
+        """Run some work that stops at a call, and other work meanwhile; the first goes on when the
+        second has ended, at the latest after some seconds.
+
+        Returns one result if the first never reached that call.
+        """
+        runs = [self._run(stop_at, first, number=signal.SIGTSTP), self._run(0, second)]
+        return self._ask(runs, None, goes_on=seconds)
+
     def begin(self, *, environment: Mapping[str, str] | None = None, **work: Any) -> int:
         """Start some work and return its process id, which is its group's, for the caller to kill; then call `wait`."""
         (pid,) = self._send([self._run(0, work, environment=environment)], None)
@@ -291,12 +313,20 @@ class KillableRunner:
             "environment": self._environment | dict(environment or {}),
         }
 
-    def _ask(self, runs: list[dict[str, Any]], after: float | None) -> list[Ended]:
-        self._send(runs, after)
+    def _ask(
+        self, runs: list[dict[str, Any]], after: float | None, goes_on: float | None = None
+    ) -> list[Ended]:
+        self._send(runs, after, goes_on)
         return [Ended(**ended) for ended in json.loads(self._stdout.readline())]
 
-    def _send(self, runs: list[dict[str, Any]], after: float | None) -> list[int]:
-        print(json.dumps({"runs": runs, "after": after}), file=self._stdin, flush=True)
+    def _send(
+        self, runs: list[dict[str, Any]], after: float | None, goes_on: float | None = None
+    ) -> list[int]:
+        print(
+            json.dumps({"runs": runs, "after": after, "goes_on": goes_on}),
+            file=self._stdin,
+            flush=True,
+        )
         return json.loads(self._stdout.readline())  # type: ignore[no-any-return]
 
     @property

@@ -101,7 +101,7 @@ def rebuild(
     status = behind and run(
         where, execution, context, plan, home=home, own=own, log=log, stop_at_once=stop
     )
-    raise typer.Exit(_report_left(context.lake, damaged) or status or 0)
+    raise typer.Exit(status or _report_left(context.lake, damaged))
 
 
 def _is_repaired(lake: Lake, made: Plan) -> bool:
@@ -115,9 +115,9 @@ def _report_left(lake: Lake, damaged: Collection[str]) -> int:
     left = [name for name, _ in damage_of(lake, verify=False, remove=False) if name in damaged]
     for name in left:
         print_error(
-            f"{lake.url}/{name}: the recipe makes another version now; `lc rebuild --recipe` with "
-            "the recipe that made this one builds it again, and then with the present recipe "
-            "publishes the present versions again"
+            f"{lake.url}/{name}: is not built again: see `lc plan`; if it is of another recipe, "
+            "`lc rebuild --recipe` with that one builds it, and then with the present recipe "
+            "publishes the present versions"
         )
     return FAILED if left else 0
 
