@@ -22,7 +22,7 @@ moment (`memoized`).
 """
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
@@ -153,13 +153,22 @@ class Lake:
             if found is None:
                 publish_bytes(file, content)
 
-    def replace_note(self, path: str, content: bytes) -> None:
+    def replace_note(
+        self, path: str, content: bytes, *, require: Callable[[], None] = lambda: None
+    ) -> None:
         """Publish a small file, replacing an existing one.
+
+        Args:
+            path: below the root.
+            content: of the file.
+            require: called first, while no one relies on the present content; raises an error when
+                it must not be replaced.
 
         Raises:
             Busy: while commands rely on its present content, see `holding_note`.
         """
         with lake_locked(self.root, shared=False, name=f".{path}{LOCK}"):
+            require()
             self._write_note(path, content)
 
     def _write_note(self, path: str, content: bytes) -> None:
@@ -168,13 +177,16 @@ class Lake:
         publish_bytes(self.root / path, content)
 
     @contextlib.contextmanager
-    def holding_note(self, path: str, content: bytes | None) -> Iterator[None]:
+    def holding_note(
+        self, path: str, content: bytes | None, *, require: Callable[[], None] = lambda: None
+    ) -> Iterator[None]:
         """Publish a small file, and let no one else replace it while the block runs. In a bucket
         this excludes the commands of this machine.
 
         Args:
             path: below the root.
             content: None when there must be no file.
+            require: see `replace_note`.
 
         Raises:
             Busy: while commands rely on another content.
@@ -186,7 +198,7 @@ class Lake:
                     return
             if content is None:
                 raise Busy(f"{self.url}: another command has written {path}; run this again")
-            self.replace_note(path, content)
+            self.replace_note(path, content, require=require)
 
 
 def require_same_note(found: bytes | None, content: bytes, where: Path | str) -> None:

@@ -5,6 +5,7 @@ published in OUT as in any lake. Running it again reuses what is current. IN may
 earlier command: its documents are read, under the ids that they have there.
 """
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -132,8 +133,9 @@ def build_for(context: BuildContext, target: str) -> dict[str, dict[str, Built]]
     recipe = msgspec.structs.replace(context.recipe, target=target)
     needed = needed_by(recipe)
     content = toml_of(recipe, Path.cwd()).encode()
+    require = functools.partial(_require_own_lake, context.lake.root, keys)
     with (
-        context.lake.holding_note(RECIPE_FILE, content),
+        context.lake.holding_note(RECIPE_FILE, content, require=require),
         interpreted(_is_small(context.recipe)),
     ):
         return {
