@@ -96,7 +96,8 @@ def _fail_unchanged(plans: Sequence[Plan], built: dict[str, str | None], result:
 
 def damage_of(lake: Lake, *, verify: bool, remove: bool) -> Iterator[tuple[str, list[str]]]:
     """Compare the versions that are published, pinned by a release or needed by such versions with
-    their receipts, and find those with missing or damaged files.
+    their receipts, and find those with missing or damaged files; of a partition without a readable
+    pointer, all versions.
 
     Args:
         lake: the lake.
@@ -109,7 +110,14 @@ def damage_of(lake: Lake, *, verify: bool, remove: bool) -> Iterator[tuple[str, 
     Raises:
         Busy: with ``remove``, when another command is working there.
     """
-    for name in sorted(needed_versions(lake) | pinned_versions(lake).keys()):
+    names = needed_versions(lake) | pinned_versions(lake).keys()
+    for partition in lake.partitions():
+        current = None
+        with contextlib.suppress(LcError):
+            current = partition.current()
+        if current is None:  # any of its versions may be published again
+            names |= {f"{partition.name}/{version}" for version in partition.version_names()}
+    for name in sorted(names):
         stage, key, version = name.split("/")
         partition, damaged = lake.partition(stage, key), [RECEIPT]
         with contextlib.suppress(NotPublished, CorruptFile):

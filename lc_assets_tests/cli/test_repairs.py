@@ -25,6 +25,7 @@ from lc_assets.stages.releases.releasing import release_damage
 from lc_assets_tests.bucket_server import bucket_server
 from lc_assets_tests.builders import build_all, recipe_file, tiny_context
 from lc_assets_tests.cli.test_commands_on_a_bucket import go_up
+from lc_assets_tests.faults import flipped as flip_a_bit
 
 ONE = "2023-06"
 AT_ONCE = 7
@@ -148,6 +149,17 @@ def rounds_of_damage(rebuild, n_damages: int) -> Counter[str]:
 
 def test_one_command_brings_back_what_was_damaged(rebuild):
     rounds_of_damage(rebuild, AT_ONCE)
+
+
+def test_files_of_a_version_whose_pointer_is_damaged_are_compared_too(rebuild):
+    """Found finished, it would be published again as it is."""
+    lake = rebuild.here / "lake"
+    before = in_folder(lake)
+    published = Lake(lake).partition("row_lineage", ONE).require()
+    flip_a_bit(published.folder / published.receipt.files[0].path)
+    (lake / "row_lineage" / ONE / CURRENT).write_text("{")
+    said = rebuild("--repair", "--verify")
+    assert (said.code, in_folder(lake) == before) == (0, True), said
 
 
 @pytest.mark.slow

@@ -81,12 +81,7 @@ def rebuild(
     """
     where = recipe_of_lake(where)
     context = context_of(where, execution)
-    damaged = []
-    if repair or verify:
-        for name, paths in damage_of(context.lake, verify=verify, remove=not dry_run):
-            damaged.append(name)
-            for path in paths:
-                say(f"{context.lake.url}/{name}/{path}: missing or damaged")
+    damaged = _damaged(context.lake, verify=verify, remove=not dry_run) if repair or verify else []
     planned = planner_of(context, where.snapshot, look=look_upstream)
 
     def plan() -> list[Plan]:
@@ -102,6 +97,15 @@ def rebuild(
         where, execution, context, plan, home=home, own=own, log=log, stop_at_once=stop
     )
     raise typer.Exit(status or _report_left(context.lake, damaged))
+
+
+def _damaged(lake: Lake, *, verify: bool, remove: bool) -> list[str]:
+    """Names of damaged versions, see `damage_of`; prints their files."""
+    found = dict(damage_of(lake, verify=verify, remove=remove))
+    for name, paths in found.items():
+        for path in paths:
+            say(f"{lake.url}/{name}/{path}: missing or damaged")
+    return list(found)
 
 
 def _is_repaired(lake: Lake, made: Plan) -> bool:
