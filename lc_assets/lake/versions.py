@@ -88,9 +88,7 @@ class VersionFiles:
         return [fact.path for fact in files if _size(f"{home}/{fact.path}") != fact.n_bytes]
 
     def damaged(self, home: Path, receipt: Receipt, *, verify: bool) -> list[str]:
-        """Files that are missing or not as long as the receipt says, or, when all are read to
-        ``verify`` them, have other bytes.
-        """
+        """Files that are missing or truncated, or, with ``verify``, have other bytes."""
         if not verify:
             return self.lost(home)
         return [fact.path for fact in receipt.files if not is_unchanged(home / fact.path, fact)]
@@ -175,18 +173,12 @@ class Published:
         return self.store.lost(self.home)
 
     def damaged_files(self, *, verify: bool) -> list[str]:
-        """Files that are missing or truncated; with ``verify``, which reads all of them, also those
-        with other bytes, and a damaged receipt. Of a version in a bucket by one listing.
-        """
-        contradicts = verify and self.contradictions()
-        return [RECEIPT] * bool(contradicts) + self.store.damaged(
-            self.home, self.receipt, verify=verify
-        )
+        """See `VersionFiles.damaged`; with ``verify`` also a damaged receipt."""
+        receipt = [RECEIPT] if verify and self.contradictions() else []
+        return receipt + self.store.damaged(self.home, self.receipt, verify=verify)
 
     def differences(self) -> list[str]:
-        """How its files differ from the receipt in names and sizes, one sentence each; no file is
-        read.
-        """
+        """How its files differ from the receipt in names and sizes, one sentence each."""
         found = self.store.sizes(self.home).items()
         return _deviations(
             {fact.path: fact.n_bytes for fact in self.receipt.files},
