@@ -7,7 +7,8 @@ pandera install pandas and still get it when they import it.
 
 import sys
 from importlib.abc import MetaPathFinder
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 _USERS: Final = {"dagster", "pandera"}
 
@@ -25,3 +26,6 @@ def keep_pandas_out() -> None:
     """Let Arrow work without pandas from now on in this process, which must not be a user's."""
     if not any(isinstance(finder, _NoPandas) for finder in sys.meta_path):
         sys.meta_path.insert(0, _NoPandas())
+    # With it `pyarrow.compute` writes docstrings, for half of the time of its import.
+    docscrape: Any = SimpleNamespace(NumpyDocString=lambda _words: {"Parameters": []})
+    sys.modules.setdefault("pyarrow.vendored.docscrape", docscrape)

@@ -144,14 +144,14 @@ def writing_in(folder: Path, *, below: bool = False) -> Iterator[None]:
         os.close(descriptor)
 
 
-def wait_for_lock(file: IO[str] | int, kind: int, where: Path, *, seconds: float) -> bool:
+def wait_for_lock(file: IO[str] | int, kind: int, what: object, *, seconds: float) -> bool:
     """Lock an open file or folder; return whether the file system has locks. Where it has none, no
     one is excluded.
 
     Args:
         file: the file, or its descriptor.
         kind: of the lock, for `fcntl.flock`.
-        where: the folder that is locked by it, for the message.
+        what: the folder that is locked by it, or its name, for the message.
         seconds: to wait for other processes.
 
     Raises:
@@ -168,7 +168,7 @@ def wait_for_lock(file: IO[str] | int, kind: int, where: Path, *, seconds: float
             return True
         if time.monotonic() > until:
             raise Busy(
-                f"{where}: another command has been working there for {seconds:.0f} s; wait for "
+                f"{what}: another command has been working there for {seconds:.0f} s; wait for "
                 "it and run this again"
             )
         time.sleep(0.05)

@@ -32,11 +32,12 @@ def silent(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
 
 def on_terminal(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
     """Draw a bar on standard error when it is a terminal."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
     from tqdm import tqdm
 
-    yield from tqdm(
-        items, total=total, desc=what, unit=" tasks", leave=False, file=sys.stderr, disable=None
-    )
+    yield from tqdm(items, total=total, desc=what, unit=" tasks", leave=False, file=sys.stderr)
 
 
 def in_log(say: Callable[[str], object], *, drawn: Watch = silent) -> Watch:

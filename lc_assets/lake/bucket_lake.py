@@ -281,13 +281,13 @@ class BucketPartition(Partition):
         }
         return dict(sorted({**kept, **here}.items()))
 
-    def remove(self, name: str, *, patience: float) -> None:
+    def remove(self, name: str) -> None:
         """See `Partition.remove`; its copy on this machine is removed first, since it could be
         published again.
         """
         self._require_unpublished(name)
         if (self.folder / name).is_dir():
-            Partition.remove(self, name, patience=patience)
+            Partition.remove(self, name)
         paths = [
             f"{self.name}/{name}/{path}" for path in self.bucket.listed(f"{self.name}/{name}/")
         ]

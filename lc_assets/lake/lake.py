@@ -29,7 +29,7 @@ from typing import Final, Self
 
 from lc_assets.errors import BadInput, Busy, LcError, NotPublished
 from lc_assets.lake.partition import CURRENT, Current, Partition, View
-from lc_assets.lake.staging import LOCK, lake_locked, locked
+from lc_assets.lake.staging import LOCK, locked
 from lc_assets.lake.versions import Published, folder_named, version_named
 from lc_assets.publishing import STAGING_PREFIX, publish_bytes, remove_staging_files
 from lc_assets.records import frozen
@@ -146,7 +146,7 @@ class Lake:
             BadInput: when it exists with other content.
         """
         file = self.root / path
-        with locked(file.parent, what=path, seconds=-1):
+        with locked(file.parent, what=path):
             found = self.note(path)
             require_same_note(found, content, file)
             remove_staging_files(file.parent, below=False)
@@ -167,7 +167,7 @@ class Lake:
         Raises:
             Busy: while commands rely on its present content, see `holding_note`.
         """
-        with lake_locked(self.root, shared=False, name=f".{path}{LOCK}"):
+        with locked(self.root, name=f".{path}{LOCK}"):
             require()
             self._write_note(path, content)
 
@@ -192,7 +192,7 @@ class Lake:
             Busy: while commands rely on another content.
         """
         while True:
-            with lake_locked(self.root, shared=True, name=f".{path}{LOCK}"):
+            with locked(self.root, shared=True, name=f".{path}{LOCK}"):
                 if self.note(path) == content:
                     yield
                     return

@@ -12,14 +12,14 @@ import msgspec
 from lc_assets.errors import Busy, CorruptFile, LcError, NotPublished
 from lc_assets.lake.digests import short
 from lc_assets.lake.receipts import RECEIPT, decode_json, encode_json
-from lc_assets.lake.staging import lake_locked, locked
+from lc_assets.lake.staging import locked
 from lc_assets.lake.versions import (
     Published,
     VersionFiles,
     read_summary,
     version_named,
 )
-from lc_assets.publishing import BUSY_SECONDS, publish_bytes, staging_path
+from lc_assets.publishing import publish_bytes, staging_path
 from lc_assets.records import frozen
 
 if TYPE_CHECKING:
@@ -218,19 +218,18 @@ class Partition:
         """Folder for a version that failed its checks."""
         return self.folder / f"rejected-{version}"
 
-    def remove(self, name: str, *, patience: float) -> None:
+    def remove(self, name: str) -> None:
         """Remove a folder. It is renamed first, so that it stops being a version at once, and what
         a killed run leaves of it is recognized.
 
         Args:
             name: of the folder.
-            patience: seconds to wait for a running build of this partition.
 
         Raises:
             Busy: when it is published, or a run is building this partition.
             NotWritable: when it cannot be removed.
         """
-        with locked(self.folder, what=self.name, seconds=patience):
+        with locked(self.folder, what=self.name):
             self._require_unpublished(name)
             going = (self.folder / name).rename(staging_path(self.folder / name))
             shutil.rmtree(going)
@@ -243,8 +242,8 @@ class Partition:
             Busy: when a run is building this partition, or a release or a prune is running.
         """
         with (
-            lake_locked(self.folder.parents[1], shared=True),
-            locked(self.folder, what=self.name, seconds=BUSY_SECONDS),
+            locked(self.folder.parents[1], shared=True),
+            locked(self.folder, what=self.name),
         ):
             damaged = published.damaged_files(verify=verify)
             if damaged:

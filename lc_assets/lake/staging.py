@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lc_assets.errors import Busy, LcError
+from lc_assets.errors import LcError
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.lake.receipts import SCRATCH, Receipt
 from lc_assets.lake.versions import Published, write_receipt
@@ -30,63 +30,34 @@ if TYPE_CHECKING:
     from lc_assets.lake.partition import Partition
 
 
-@contextlib.contextmanager
-def locked(folder: Path, *, what: str, seconds: float) -> Iterator[None]:
-    """Hold the exclusive lock on a folder, which is made when it is missing.
-
-    Args:
-        folder: where the lock file is.
-        what: name of the locked thing, for the message.
-        seconds: to wait for it; -1 waits without limit.
-
-    Raises:
-        Busy: when another process holds it for longer.
-        StorageFull: when the disk is full.
-        NotWritable: when the folder cannot be written to.
-    """
-    import filelock
-
-    lock = filelock.FileLock(folder / ".lock", timeout=seconds)
-    with os_errors_as_lc_errors(folder):
-        make_folder(folder)
-        try:
-            lock.acquire()
-        except filelock.Timeout as error:
-            raise Busy(
-                f"another run has been building {what} for {seconds:.0f} s; wait for it and run "
-                "this again"
-            ) from error
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 LOCK: Final = ".lock"
 
 
 @contextlib.contextmanager
-def lake_locked(root: Path, *, shared: bool, name: str = LOCK) -> Iterator[None]:
+def locked(
+    folder: Path, *, shared: bool = False, name: str = LOCK, what: str = ""
+) -> Iterator[None]:
     """Hold a lock on a folder, which is made when it is missing. Holders of a shared lock exclude
     only those of an exclusive one: of a lake, builds share the lock, and a release or a prune
     excludes all others. Where the file system has no locks, no one is excluded.
 
     Args:
-        root: the lake, or another folder that a command writes into.
+        folder: a lake, a partition, or another folder that a command writes into.
         shared: whether others may share it.
         name: of the lock's file.
+        what: name of the locked thing, for the message; by default the folder.
 
     Raises:
         Busy: when others hold it for longer than `BUSY_SECONDS`.
         StorageFull: when the disk is full.
         NotWritable: when the folder cannot be written to.
     """
-    with os_errors_as_lc_errors(root):
-        make_folder(root)
-        file = (root / name).open("a")
+    with os_errors_as_lc_errors(folder):
+        make_folder(folder)
+        file = (folder / name).open("a")
     with file:
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-        wait_for_lock(file, kind, root, seconds=BUSY_SECONDS)
+        wait_for_lock(file, kind, what or folder, seconds=BUSY_SECONDS)
         yield
 
 
@@ -158,8 +129,8 @@ def publication(partition: "Partition", version: str) -> Iterator[Publication]:
     with os_errors_as_lc_errors(partition.folder):
         make_folder(partition.folder)
     with (
-        lake_locked(partition.folder.parents[1], shared=True),
-        locked(partition.folder, what=partition.name, seconds=BUSY_SECONDS),
+        locked(partition.folder.parents[1], shared=True),
+        locked(partition.folder, what=partition.name),
     ):
         remove_staging_files(partition.folder, below=False)
         finished = partition.finished(version)

@@ -30,7 +30,11 @@ def test_the_summary_adds_up_and_the_output_is_a_lake(lc, searched):
 def test_documents_go_straight_into_the_next_command(lc, searched):
     long = next(d["text"].split() for d in planted(3, n=80) if len(d["text"].split()) > 50)
     write(searched / "evals.jsonl", [{"question": " ".join(long[:30])}])
-    lc("dedup", searched / "in.jsonl", searched / "first", "--by", "text", "--workers", "1")
+    said = lc("dedup", searched / "in.jsonl", searched / "first", "--by", "text", "--workers", "1")
+    assert "dropped: same text" in said.out
+    built = {path.name for path in (searched / "first").iterdir()}
+    assert "signature_index" in built
+    assert not built & {"document_signatures", "near_duplicate_pairs"}  # they cost most
     said = lc(
         "decontaminate",
         searched / "first",

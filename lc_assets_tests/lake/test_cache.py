@@ -163,7 +163,7 @@ def test_a_version_that_is_gone_from_the_bucket_is_not_taken_for_finished(server
     first = build(workshop_at(one), lines_stage(), KEYS[0], _two_files).published
     assert two.partition("lines", KEYS[0]).require().only("a.txt")
     build(workshop_at(one), lines_stage(code_version="2"), KEYS[0], _two_files)
-    one.partition("lines", KEYS[0]).remove(first.version, patience=1)
+    one.partition("lines", KEYS[0]).remove(first.version)
     assert two.partition("lines", KEYS[0]).finished(first.version) is None
     assert not build(workshop_at(two), lines_stage(), KEYS[0], _two_files).reused
 

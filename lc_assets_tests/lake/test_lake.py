@@ -211,11 +211,11 @@ def test_without_locks_nobody_waits_and_only_own_files_are_removed(tmp_path, mon
     for content in (b"1", b"2"):
         theirs.touch()
         own.touch()
-        with staging.lake_locked(tmp_path, shared=False):
+        with staging.locked(tmp_path):
             Lake(tmp_path).replace_note("recipe.toml", content)
         assert (theirs.exists(), own.exists()) == (True, False)
         monkeypatch.setattr(fcntl, "flock", refused(number))
-    with staging.lake_locked(tmp_path, shared=False), staging.lake_locked(tmp_path, shared=True):
+    with staging.locked(tmp_path), staging.locked(tmp_path, shared=True):
         assert Lake(tmp_path).note("recipe.toml") == b"2"
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import filelock
 import pyarrow as pa
 import pytest
 
@@ -171,10 +170,9 @@ def test_two_runs_of_one_partition_do_not_interleave(context, monkeypatch):
     """While another process holds the partition, a run waits a while and then says so."""
     monkeypatch.setattr(staging, "BUSY_SECONDS", 0.1)
     partition = context.lake.partition("toy", "k")
-    partition.folder.mkdir(parents=True)
     with (
-        filelock.FileLock(partition.folder / ".lock"),
-        pytest.raises(Busy, match="another run has been building toy/k"),
+        staging.locked(partition.folder),
+        pytest.raises(Busy, match="toy/k: another command has been working there"),
     ):
         build(context, a_stage(), "k", saying(b"hello"))
 

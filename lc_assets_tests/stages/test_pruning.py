@@ -5,7 +5,6 @@ is found, and goes.
 import os
 import shutil
 
-import filelock
 import numpy as np
 import pytest
 
@@ -21,7 +20,6 @@ from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.lineage import tracing
 from lc_assets.stages.planning import plan
-from lc_assets.stages.releases import pruning
 from lc_assets.stages.releases.pruning import carry_out, needed_versions, plan_pruning, plan_purge
 from lc_assets.stages.releases.releasing import described, pinned_now, release, release_damage
 from lc_assets.stages.withdrawal.contents import versions_with
@@ -176,10 +174,10 @@ def test_what_failed_its_audit_goes(lake):
 
 def test_a_running_build_is_waited_for(lake, monkeypatch):
     withdraw(lake, id_of(OLD, ALONE_OLD))
-    monkeypatch.setattr(pruning, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(staging, "BUSY_SECONDS", 0.05)
     with (
-        filelock.FileLock(lake.lake.root / "token_documents" / OLD / ".lock"),
-        pytest.raises(Busy, match=f"building token_documents/{OLD}"),
+        staging.locked(lake.lake.root / "token_documents" / OLD),
+        pytest.raises(Busy, match=f"token_documents/{OLD}: another command"),
     ):
         carry_out(lake.lake, plan_pruning(lake.lake))
 
@@ -205,12 +203,12 @@ def test_releases_prunes_and_builds_exclude_each_other(lake, monkeypatch):
         lambda: release(lake.lake, "v1", lake.context.recipe),
         lambda: carry_out(lake.lake, plan_pruning(lake.lake)),
     )
-    with staging.lake_locked(root, shared=True):
+    with staging.locked(root, shared=True):
         lake.build()
         for run in exclusive:
             with pytest.raises(Busy, match="another command"):
                 run()
-    with staging.lake_locked(root, shared=False):
+    with staging.locked(root):
         for run in (*exclusive, lake.build):
             with pytest.raises(Busy):
                 run()

@@ -96,14 +96,13 @@ def _listed(words: str) -> tuple[str, ...]:
 
 def _show_duplicates(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:
     show_counts(counts_of(built), "kept", "removed")
-    pairs = Counts.total(found.counts for found in built.get("near_duplicate_pairs", {}).values())
-    facts([("candidates", pairs.seen), ("pairs", pairs.kept), *pairs.dropped.items()])
-    _show_clusters([found.published.folder for found in built["removed_documents"].values()])
-    say(
-        f"{out}: documents in clean_documents, pairs in near_duplicate_pairs, reasons in "
-        "removed_documents"
-    )
-    say("Run it again with another --threshold to reuse the pairs")
+    if found := built.get("near_duplicate_pairs"):
+        pairs = Counts.total(one.counts for one in found.values())
+        facts([("candidates", pairs.seen), ("pairs", pairs.kept), *pairs.dropped.items()])
+    _show_clusters([one.published.folder for one in built["removed_documents"].values()])
+    say(f"{out}: documents in clean_documents, reasons in removed_documents")
+    if found:
+        say("Pairs are in near_duplicate_pairs; run it again with another --threshold to use them")
 
 
 def _show_clusters(folders: list[Path]) -> None:

@@ -119,7 +119,7 @@ def _duplicates(
     pairs = sorted(
         published.only(NEAR_PAIRS_TABLE) / NEAR_PAIRS_TABLE
         for name, published in staging.inputs.items()
-        if near and name.startswith("near_duplicate_pairs/")
+        if name.startswith("near_duplicate_pairs/")
     )
     if not settings.exact and not any(map(count_lines, pairs)):
         return []
@@ -231,7 +231,9 @@ STAGE = Stage(
     reads={
         "filtered_documents": _OLDER_OR_ALL.summarized(),
         "signature_index": _OLDER_OR_ALL.only_if(_are_duplicates_removed),
-        "near_duplicate_pairs": _OLDER_OR_ALL.only_if(_are_duplicates_removed),
+        "near_duplicate_pairs": _OLDER_OR_ALL.only_if(
+            lambda recipe: recipe.near_duplicate_pairs.near
+        ),
         "contaminated_documents": _DECIDED,
         "snapshot_withdrawals": _DECIDED,
     },

@@ -75,14 +75,14 @@ class FileTask:
 
     Attributes:
         documents: the shards' tables of documents.
-        signatures: folder of their signatures.
+        signatures: folder of their signatures; None if near duplicates are not searched for.
         number: of the file.
         folder: of the index.
         facts: whether to write the facts for exact duplicates.
     """
 
     documents: tuple[Path, ...]
-    signatures: Path
+    signatures: Path | None
     number: int
     folder: Path
     facts: bool
@@ -114,13 +114,14 @@ def write_signature_index(context: BuildContext, staging: StagingFolder) -> Coun
     """
     snapshot = staging.key
     facts = bool(context.recipe.removed_documents.exact)
-    wanted = context.recipe.near_duplicate_pairs.near or facts
-    documents, signatures = (staging.inputs[f"{stage}/{snapshot}"] for stage in STAGE.upstream)
-    shards = documents_files(documents.only(f"*{DOCUMENTS_SUFFIX}")) if wanted else []
+    documents = staging.inputs[f"filtered_documents/{snapshot}"]
+    signed = staging.inputs.get(f"document_signatures/{snapshot}")
+    signatures = signed.folder if signed else None
+    shards = documents_files(documents.only(f"*{DOCUMENTS_SUFFIX}")) if signed or facts else []
     tasks = [
         FileTask(
             documents=tuple(batch),
-            signatures=signatures.folder,
+            signatures=signatures,
             number=number,
             folder=staging.folder,
             facts=facts,
@@ -128,7 +129,7 @@ def write_signature_index(context: BuildContext, staging: StagingFolder) -> Coun
         for number, batch in enumerate(batches_of_tables(shards, FILE_DOCUMENTS))
     ]
     counted = run_shards(context, staging, index_file, tasks, what=f"cut bands of {snapshot}")
-    first = [_signatures_of(path, signatures.folder) for path in shards[:1]]
+    first = [_signatures_of(path, signatures) for path in shards[:1] if signatures]
     scheme = scheme_label_of(first[0], where=str(first[0])) if first else ""
     manifest = BandsManifest(
         signature=scheme,
@@ -160,31 +161,32 @@ def index_file(task: FileTask) -> Counts:
     }
     write_table(shards_path(task.folder, task.number), pa.table(shards, schema=BANDED_SHARDS))
     n_signed, n_documents = int(bands.signed.sum()), len(bands.signed)
-    return Counts(
-        seen=n_documents,
-        kept=n_documents,
-        extra={"shards": len(counts), SIGNED: n_signed, NOT_SIGNED: n_documents - n_signed},
-    )
+    of_signatures = {SIGNED: n_signed, NOT_SIGNED: n_documents - n_signed}
+    extra = {"shards": len(counts), **(of_signatures if task.signatures else {})}
+    return Counts(seen=n_documents, kept=n_documents, extra=extra)
 
 
-def _bands_of(documents: Sequence[Path], folder: Path) -> FileBands:
-    """Bands of some shards, given as tables of documents, by the signatures in a folder."""
-    tables, keys, signed = list[pa.Table](), list[Keys](), list[NDArray[np.bool_]]()
-    for path in documents:
+def _bands_of(documents: Sequence[Path], folder: Path | None) -> FileBands:
+    """Bands of some shards, given as tables of documents, by the signatures in a folder, if any."""
+    tables = [read_table(path, BANDED.names).cast(BANDED) for path in documents]
+    both = pa.concat_tables(tables)
+    if folder is None:
+        return FileBands(both, np.zeros((len(both), BANDS), np.uint64), np.zeros(len(both), bool))
+    keys, signed = list[Keys](), list[NDArray[np.bool_]]()
+    for path, table in zip(documents, tables, strict=True):
         signatures, ids = _signatures_of(path, folder), list[str]()
         for part in read_signatures(signatures, where=str(signatures)):
             found = band_keys(part.numbers[:, : BANDS * ROWS].reshape(-1, BANDS, ROWS))
             keys.append(np.where(part.is_signed[:, None], found, np.uint64(0)))
             signed.append(part.is_signed)
             ids += part.ids
-        tables.append(read_table(path, BANDED.names).cast(BANDED))
-        if ids != tables[-1]["id"].to_pylist():
+        if ids != table["id"].to_pylist():
             raise Mismatch(
                 f"{signatures}: is of other documents than {path}; materialize "
                 "`document_signatures` of this snapshot again"
             )
     return FileBands(
-        pa.concat_tables(tables),
+        both,
         np.concatenate([np.empty((0, BANDS), np.uint64), *keys]),
         np.concatenate([np.empty(0, np.bool_), *signed]),
     )
@@ -224,14 +226,16 @@ def every_document_has_its_place(check_input: CheckInput) -> CheckResult:
 def bands_are_those_of_the_signatures(check_input: CheckInput) -> CheckResult:
     """Documents and bands of some files, computed again from the signatures, equal the files."""
     folder, wrong = check_input.folder, list[str]()
+    params = check_input.fingerprint.params
     n_files = len(read_bands_manifest(folder).documents)
     chosen = evenly_spaced(n_files, CHECKED_FILES)
-    documents, signatures = map(check_input.only_input, STAGE.upstream)
+    documents, *signed = map(check_input.only_input, STAGE.upstream[: 1 + params["near"]])
+    signatures = signed[0].folder if signed else None
     for number in chosen:
         shards = read_table(shards_path(folder, number), ["shard"])["shard"].to_pylist()
         names = [f"{shard}{DOCUMENTS_SUFFIX}" for shard in shards]
         tables = documents.only(*names)
-        again = _bands_of([tables / name for name in names], signatures.folder)
+        again = _bands_of([tables / name for name in names], signatures)
         listed = read_table(documents_path(folder, number), BANDED.names)
         at, expected = bands_path(folder, number), sorted_bands(again.keys, again.signed)
         keys, places = read_bands(at)
@@ -267,7 +271,12 @@ STAGE = Stage(
         "newer snapshot."
     ),
     code_version="1",
-    reads={"filtered_documents": SAME_SNAPSHOT, "document_signatures": SAME_SNAPSHOT},
+    reads={
+        "filtered_documents": SAME_SNAPSHOT,
+        "document_signatures": SAME_SNAPSHOT.only_if(
+            lambda recipe: recipe.near_duplicate_pairs.near
+        ),
+    },
     params=_params,
     checks=(every_document_has_its_place, bands_are_those_of_the_signatures),
     job="snapshot_documents",

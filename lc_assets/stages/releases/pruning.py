@@ -21,8 +21,8 @@ from lc_assets.errors import Busy, LcError
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.releases import Gone, gone_of, publish_gone, read_release, release_names
-from lc_assets.lake.staging import lake_locked
-from lc_assets.publishing import BUSY_SECONDS, remove_staging_files
+from lc_assets.lake.staging import locked
+from lc_assets.publishing import remove_staging_files
 from lc_assets.records import frozen
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.lineage.tracing import sources_of
@@ -145,7 +145,7 @@ def carry_out(lake: Lake, pruning: Pruning, *, reason: str = "") -> int:
         Busy: if a run is building, or a version has been released, or is needed, since the plan.
         NotWritable: if a folder cannot be deleted.
     """
-    with lake_locked(lake.root, shared=False):
+    with locked(lake.root):
         pinned, needed = pinned_versions(lake), needed_versions(lake)
         for one in pruning.deletions:
             is_needed = one.why == UNNEEDED and one.name in needed
@@ -159,7 +159,7 @@ def carry_out(lake: Lake, pruning: Pruning, *, reason: str = "") -> int:
         for partition in lake.partitions():
             remove_staging_files(partition.folder, below=False)
         for one in pruning.deletions:
-            one.partition.remove(one.folder, patience=BUSY_SECONDS)
+            one.partition.remove(one.folder)
     return sum(one.n_bytes for one in pruning.deletions)
 
 
