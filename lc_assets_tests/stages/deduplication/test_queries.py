@@ -1,5 +1,7 @@
 """Databases of queries: opened once, empty each time, and left behind once they have spilled."""
 
+import os
+
 import duckdb
 import pytest
 
@@ -49,3 +51,17 @@ def test_a_database_that_failed_is_not_used_again(tmp_path):
         database.do(f"CREATE TABLE lines AS {SORTED}")
     assert not _IDLE
     assert not list(tmp_path.iterdir())
+
+
+def test_a_forked_process_opens_its_own_database(tmp_path):
+    """That of its parent has threads that it lacks: DuckDB waits for them, or crashes."""
+    with queries(tmp_path / "parent") as database:
+        assert database.number("SELECT count(*) FROM range(1000000)") == 1_000_000
+    child = os.fork()
+    if not child:
+        is_new = not _IDLE
+        with queries(tmp_path / "child") as database:
+            found = database.number("SELECT sum(range)::BIGINT FROM range(1000000)")
+        os._exit(0 if is_new and found == 499_999_500_000 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(_IDLE) == 1
