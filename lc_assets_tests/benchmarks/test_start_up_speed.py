@@ -124,7 +124,7 @@ OVER_FIVE = {
     "lc plan, nothing to do": "plan --lake {packed}",
 }
 LINK = "<a href='https://a.org/1'>one</a>"
-MOST_TIMES_ARROW = {"lc plan, nothing to do": 5.5, "lc referrals": 13.0, "lc longpack": 16.0}
+MOST_TIMES_ARROW = {"lc plan, nothing to do": 5.5, "lc longpack": 11.0}
 MOST_TIMES = 10.0
 """At most so many times the CPU seconds of importing numpy and pyarrow, some 0.1."""
 
