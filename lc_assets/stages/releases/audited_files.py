@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Array, Int64s, UInt64s
 from lc_assets.formats.arrays.chunks import ChunkedArray
 from lc_assets.lake.versions import Published
 
@@ -18,7 +18,6 @@ IDX_HEADER: Final = struct.Struct("<9sQBQQ")
 DTYPES: Final = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 LINES_AT_ONCE: Final = 1024
 Line = dict[str, Any]
-Hashes = NDArray[np.uint64]
 
 
 class Sequences:
@@ -33,10 +32,10 @@ class Sequences:
                 self.offsets = np.fromfile(file, "<i8", n)
             self.ids = np.memmap(path.with_suffix(".bin"), DTYPES[code], "r")
 
-    def __iter__(self) -> Iterator[NDArray[Any]]:
+    def __iter__(self) -> Iterator[Array]:
         return map(self.__getitem__, range(len(self.lengths)))
 
-    def __getitem__(self, number: int) -> NDArray[Any]:
+    def __getitem__(self, number: int) -> Array:
         length = int(self.lengths[number])
         return self.ids[int(self.offsets[number]) // self.ids.itemsize :][:length]
 
@@ -56,7 +55,7 @@ class Store:
             for name, data in self.data.items()
         }
 
-    def put(self, piece: Line, row: NDArray[np.int64]) -> None:
+    def put(self, piece: Line, row: Int64s) -> None:
         """Write the tokens of a piece into its row; -1 if it names no such tokens."""
         shard, number = piece["token_shard"], piece["document"]
         target = row[piece["row_start"] : piece["row_stop"]]
@@ -67,13 +66,13 @@ class Store:
         target[:] = part if named and len(part) == len(target) else -1
 
     def keys_of(self, line: Line) -> list[int]:
-        """Hashes of a document's id, its page's digest, or again its id, and its tokens."""
+        """UInt64s of a document's id, its page's digest, or again its id, and its tokens."""
         names = [f"id {line['id']}", f"digest {line['digest']}" if line["digest"] else ""]
         own = self.hashes[line["token_shard"]][line["document"]]
         return [*(_digest((name or names[0]).encode()) for name in names), own]
 
 
-def rows_of(array: ChunkedArray) -> Iterator[NDArray[Any]]:
+def rows_of(array: ChunkedArray) -> Iterator[Array]:
     """The rows of an array, a row of chunks in memory."""
     step = array.chunk_shape[0]
     for first in range(0, array.n_rows, step):
@@ -96,8 +95,8 @@ def lines_of(path: Path, *columns: str) -> Iterator[Line]:
             yield from batch.to_pylist()
 
 
-def ids_in(published: Published, pattern: str) -> Hashes:
-    """Hashes of the ids in some tables, sorted."""
+def ids_in(published: Published, pattern: str) -> UInt64s:
+    """UInt64s of the ids in some tables, sorted."""
     paths = sorted(published.folder.glob(pattern))
     hashes = [_digest(line["id"].encode()) for path in paths for line in lines_of(path, "id")]
     return np.sort(np.array(hashes, np.uint64))

@@ -35,16 +35,16 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Booleans, UInt64s
 from lc_assets.formats.arrays.flat import FlatReader
 from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.stages.releases.audited_files import (
     DOCUMENTS,
     DROPPED,
-    Hashes,
     Line,
     Sequences,
     Store,
@@ -101,8 +101,8 @@ class _Part:
 
     where: str
     names: pa.ChunkedArray
-    heldout: NDArray[np.bool_]
-    keys: Hashes
+    heldout: Booleans
+    keys: UInt64s
     near: bool
 
     def name_of(self, line: int) -> str:
@@ -221,7 +221,7 @@ class Audit:
         self.expect("order", order.name, same, "it is not over the published grids", 0)
         flat = self.lake.partition("longcrawl_flat").current()
         for split in SPLITS if same else ():
-            source, row = (np.load(order.folder / f"{split}_{of}.npy") for of in ("source", "row"))
+            source, row = (read_npy(order.folder / f"{split}_{of}.npy") for of in ("source", "row"))
             ordered = np.zeros(len(source), np.uint64)
             for number, of in enumerate(sources):
                 mine, rows = source == number, self.rows[split, of["digest"]]
@@ -237,7 +237,7 @@ class Audit:
         described = json.loads((mix.folder / "mix.json").read_bytes())
         epochs = mix.receipt.fingerprint.params["epochs"]
         chosen, samples = (
-            np.load(mix.folder / f"{of}.npy") for of in ("dataset_index", "dataset_sample_index")
+            read_npy(mix.folder / f"{of}.npy") for of in ("dataset_index", "dataset_sample_index")
         )
         for number, source in enumerate(described["sources"]):
             version, own = self.lake.version_of(source["prefix"]), samples[chosen == number]
@@ -311,7 +311,7 @@ class Audit:
 
     def _documents(self, tokens: Published) -> None:
         """Compare filtered documents with those that were tokenized and left out."""
-        ids = list[Hashes]()
+        ids = list[UInt64s]()
         for of in (self.lake.require_input(tokens, "filtered_documents"), tokens):
             ids += [ids_in(of, DOCUMENTS), ids_in(of, DROPPED)]
             found, counts = (len(ids[-2]), len(ids[-1])), of.receipt.counts
