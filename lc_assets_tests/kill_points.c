@@ -62,6 +62,9 @@ static int at(int fd, const char *name, char *out) {
     return under(out);
 }
 
+/* Whether the disk is full: from the chosen call on, every call that needs room fails, with the error -fatal. */
+static int is_full(void) { return fatal < 0 && kill_at && n_calls >= kill_at; }
+
 /* Whether the signal ends the process, or stops it, before the next instruction; others are handled by the program, which goes on. */
 static int at_once(void) { return fatal == SIGKILL || fatal == SIGSTOP; }
 
@@ -71,7 +74,10 @@ static void die(void) { syscall(SYS_kill, getpid(), fatal); while (at_once()) pa
 /* Whether this call is the last one. */
 static int last(void) { return __atomic_add_fetch(&n_calls, 1, __ATOMIC_SEQ_CST) == kill_at; }
 
-static void count(void) { if (last()) die(); }
+static void count(void) { if (last() && fatal > 0) die(); }
+
+/* The same of a call that needs room; whether there is none. */
+static int refused(void) { count(); if (!is_full()) return 0; errno = -fatal; return 1; }
 
 static void say(char what, const char *one, const char *two) {
     if (log_file < 0) return;
@@ -102,7 +108,7 @@ static int opened(const char *path, int flags, int fd, int is_new) {
     char full[MOST]; \
     if (!(flags & (O_CREAT | O_TRUNC)) || !at(fd_given, path, full)) return call; \
     int is_new = size_of(full) < 0; \
-    if (is_new || (flags & O_TRUNC)) count(); \
+    if ((is_new || (flags & O_TRUNC)) && refused()) return -1; \
     return opened(full, flags, call, is_new);
 
 int open(const char *path, int flags, ...) { OPENING(open, AT_FDCWD, REAL(open)(path, flags, mode)) }
@@ -114,7 +120,8 @@ int openat64(int fd, const char *path, int flags, ...) { OPENING(openat64, fd, R
     char full[MOST]; \
     if (!armed || fd == log_file || !path_of(fd, full)) return whole; \
     say('W', full, ""); \
-    if (last()) { if (at_once()) { half; } die(); } \
+    if (fatal < 0) { if (refused()) return -1; } \
+    else if (last()) { if (at_once()) { half; } die(); } \
     return whole;
 
 ssize_t write(int fd, const void *data, size_t n) { WRITING(fd, syscall(SYS_write, fd, data, n / 2), REAL(write)(fd, data, n)) }
@@ -149,7 +156,8 @@ SYNCING(fdatasync)
     char one[MOST], two[MOST], kept[MOST]; \
     int ours = at(one_fd, one_name, one) | at(two_fd, two_name, two); \
     if (!ours) return call; \
-    count(); \
+    if (what != 'L') count(); \
+    else if (refused()) return -1; \
     keep(two, kept); \
     int answer = call; \
     if (!answer) { char both[2 * MOST]; snprintf(both, sizeof both, "%s\t%s", two, kept); say(what, one, both); } \
@@ -164,7 +172,8 @@ int linkat(int i, const char *a, int j, const char *b, int flags) { TWO('L', 1, 
     char full[MOST], kept[MOST]; \
     *kept = 0; \
     if (!at(fd, name, full)) return call; \
-    count(); \
+    if (what != 'M') count(); \
+    else if (refused()) return -1; \
     if (what == 'U') keep(full, kept); \
     int answer = call; \
     if (!answer) say(what, full, kept); \

@@ -44,17 +44,25 @@ from lc_assets.stages import file_lakes
 file_lakes._INTERPRETED_BYTES = 0  # one process does not mix compiled kernels with interpreted ones
 gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
 points = ctypes.CDLL(None)
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where tests run in background
 
-def do(words=None, cwd=None, printed=None, below=None, patience=None, **work):
+def do(words=None, cwd=None, printed=None, below=None, output=None, patience=None, **work):
     for module in [module for module in sys.modules.values() if patience and hasattr(module, "BUSY_SECONDS")]:
         module.BUSY_SECONDS = patience
-    return build(**work) if words is None else command(words, cwd, printed)
+    return build(**work) if words is None else command(words, cwd, printed, output)
 
-def command(words, cwd, printed):
+def opened(output):
+    if output != "| true":
+        return open(output, "wb")
+    reading, writing = os.pipe()
+    os.close(reading)
+    return os.fdopen(writing, "wb")
+
+def command(words, cwd, printed, output):
     os.chdir(cwd)
     before = [os.dup(number) for number in (1, 2)]
-    for number, name in ((1, "out"), (2, "err")):
-        with open(f"{printed}.{name}", "wb") as file:
+    for number, path in ((1, output or f"{printed}.out"), (2, f"{printed}.err")):
+        with opened(path) as file:
             os.dup2(file.fileno(), number)
     sys.argv = ["lc", *words]
     try:
@@ -62,7 +70,8 @@ def command(words, cwd, printed):
     except SystemExit as ended:
         return str(ended.code or 0)
     finally:
-        sys.stdout.flush(), sys.stderr.flush()
+        with contextlib.suppress(OSError):
+            sys.stdout.flush(), sys.stderr.flush()
         for number, kept in zip((1, 2), before):
             os.dup2(kept, number), os.close(kept)
 
@@ -244,10 +253,11 @@ class KillableRunner:
             logged: log its calls.
             jump: seconds by which the clock jumps ahead and back.
             shift: seconds by which the clock is ahead.
-            number: the signal at that call.
+            number: the signal at that call; or, below 0, the error of that call and of all others
+                behind it that need room on the disk.
             work: what to build; or the ``words`` of a command, its ``cwd``, the path, less
-                ``.out`` and ``.err``, of what it has ``printed``, and the folder ``below`` which
-                its calls are counted.
+                ``.out`` and ``.err``, of what it has ``printed``, the folder ``below`` which its
+                calls are counted, and a file as its ``output``, or ``| true`` for a closed pipe.
         """
         run = self._run(kill_at, work, logged=logged, jump=jump, shift=shift, number=number)
         return self._ask([run], after)[0]

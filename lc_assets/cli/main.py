@@ -4,17 +4,30 @@ imports as little as possible itself.
 
 import errno
 import gc
+import io
 import os
 import signal
 import sys
 from typing import Any, Final
 
 _stops: Final[list[int]] = []
-"""Signals that were received."""
+"""Signals that were received, until the end is reported."""
 
-
-_OUTPUT_ERRORS: Final = (errno.EPIPE, errno.ENOSPC, errno.EBADF)
 _STOPPED: Final = "stopped; run the command again to finish"
+
+
+class OutputError(OSError):
+    """Standard output cannot be written."""
+
+
+class _Output(io.FileIO):
+    """Standard output, whose errors differ from those of files."""
+
+    def write(self, content: Any, /) -> int:
+        try:
+            return super().write(content)
+        except OSError as error:
+            raise OutputError(*error.args) from error
 
 
 def report_end(error: KeyboardInterrupt | OSError | RuntimeError) -> int:
@@ -27,12 +40,15 @@ def report_end(error: KeyboardInterrupt | OSError | RuntimeError) -> int:
             missing permission.
         RuntimeError: as given, when there was no signal.
     """
-    of_output = isinstance(error, OSError) and error.errno in _OUTPUT_ERRORS
+    _end_at_signals()
+    of_output = isinstance(error, OutputError)
     if of_output:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered would fail again
     if _stops or isinstance(error, KeyboardInterrupt):
         print(_STOPPED, file=sys.stderr)
-        return 128 + (*_stops, signal.SIGINT)[0]
+        number = (*_stops, signal.SIGINT)[0]
+        _stops.clear()
+        return 128 + number
     if isinstance(error, PermissionError):
         print(f"{error.filename}: {error.strerror}; look at owner and permissions", file=sys.stderr)
     elif of_output:
@@ -48,7 +64,14 @@ def main() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, _stop)
-        os.fstat(1)  # fails when it is closed
+        if sys.stdout is None:
+            raise OutputError(errno.EBADF, os.strerror(errno.EBADF))
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(_Output(1, "wb", closefd=False)),
+            encoding=sys.stdout.encoding,
+            errors=sys.stdout.errors,
+            line_buffering=sys.stdout.isatty(),
+        )
         # NumPy's BLAS would start a thread per core, which takes 0.1 CPU-seconds and computes
         # nothing.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -61,13 +84,26 @@ def main() -> None:
         app()
     except (KeyboardInterrupt, OSError, RuntimeError) as error:
         sys.exit(report_end(error))
+    except SystemExit:
+        if _stops:  # typer ends without a word outside a command
+            sys.exit(report_end(KeyboardInterrupt()))
+        raise
+    finally:
+        _end_at_signals()
+
+
+def _end_at_signals() -> None:
+    """Let signals end the process at once: from now on an exception would be a traceback."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is _stop:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _stop(number: int, frame: Any) -> None:
     _stops.append(number)
     while frame is not None:
         name = frame.f_code.co_filename
-        if "importlib" in name or "llvmlite" in name:
+        if "importlib" in name or "llvmlite" in name or "numba" in name:
             # What loads a compiled module, or is called by one, would lose the exception.
             os.write(2, f"{_STOPPED}\n".encode())
             os._exit(128 + number)

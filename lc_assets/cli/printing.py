@@ -5,7 +5,6 @@ colours, so that ``grep`` and ``awk`` see whole cells. Nothing from data is inte
 markup or sent to the terminal as a control sequence.
 """
 
-import errno
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
@@ -180,13 +179,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-class _Console(Console):
-    """Leaves a closed pipe to the program, which reports it; rich would end without a word."""
-
-    def on_broken_pipe(self) -> None:
-        raise OSError(errno.EPIPE, "Broken pipe")
-
-
 def _console(stream: TextIO) -> Console:
     width = None if stream.isatty() else PIPED_COLUMNS
-    return _Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)

@@ -170,12 +170,29 @@ def test_a_stop_at_any_time_is_one_line(tmp_path, module, number):
     assert (ended.returncode, ended.stdout, ended.stderr) == (128 + number, "", STOPPED)
 
 
-def test_a_stop_in_a_callback_of_the_compiler_is_one_line():
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("method", ["make_context", "invoke"])
+def test_a_stop_beside_a_command_is_one_line(method, number):
+    """Before it is known and after it has ended, where typer would end without a word."""
+    code = (
+        "import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+        "from lc_assets.cli import app, main; "
+        f"app.MainGroup.{method} = lambda *_, **__: os.kill(os.getpid(), {int(number)}); "
+        "main.main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "show", "x.npy"], check=False, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (128 + number, STOPPED)
+
+
+@pytest.mark.parametrize("compiler", ["llvmlite", "numba"])
+def test_a_stop_in_a_callback_of_the_compiler_is_one_line(compiler):
     """Where an exception is printed and forgotten."""
     code = (
         "import os, signal; from lc_assets.cli import main; "
         "signal.signal(signal.SIGTERM, main._stop); "
-        "exec(compile('os.kill(os.getpid(), signal.SIGTERM)', 'llvmlite/x.py', 'exec'))"
+        f"exec(compile('os.kill(os.getpid(), signal.SIGTERM)', '{compiler}/x.py', 'exec'))"
     )
     ended = subprocess.run(
         [sys.executable, "-c", code], check=False, capture_output=True, text=True
