@@ -42,7 +42,7 @@ def small_disk(folder: Path) -> Iterator[Disk]:
         yield Disk(folder)
     finally:
         gc.collect()  # a failed test's traceback may hold files open
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def mount(*arguments: str) -> None:
