@@ -1,4 +1,4 @@
-"""``lc rebuild --repair``: whatever is missing, cut short or changed in a lake, one command brings
+"""``lc rebuild`` with ``--repair`` and ``--verify``: whatever is missing, cut short or changed in a lake, one command brings
 the same bytes back; what it cannot bring back, it names.
 
 ``LC_DAMAGES=700 pytest -m slow -s lc_assets_tests/cli/test_repairs.py``
@@ -131,7 +131,7 @@ KINDS = {
 }
 
 
-def rounds_of_damage(rebuild, n_damages: int) -> Counter[str]:
+def rounds_of_damage(rebuild, n_damages: int, *words: str) -> Counter[str]:
     """Damage the lake at several places, repair it, and compare; again and again."""
     lake, rng, done = rebuild.here / "lake", random.Random(7), Counter()  # noqa: S311
     before = in_folder(lake)
@@ -140,7 +140,7 @@ def rounds_of_damage(rebuild, n_damages: int) -> Counter[str]:
         for name in rng.sample(names, AT_ONCE):
             if (lake / name).is_file():
                 done[damage(lake / name, rng)] += 1
-        said = rebuild("--repair", "--verify")
+        said = rebuild("--verify", *words)
         assert said.code == 0, said
         assert in_folder(lake) == before
     assert rebuild("--repair", "--verify", "--dry-run").code == 0
@@ -148,7 +148,7 @@ def rounds_of_damage(rebuild, n_damages: int) -> Counter[str]:
 
 
 def test_one_command_brings_back_what_was_damaged(rebuild):
-    rounds_of_damage(rebuild, AT_ONCE)
+    rounds_of_damage(rebuild, AT_ONCE, "--repair")
 
 
 def test_files_of_a_version_whose_pointer_is_damaged_are_compared_too(rebuild):
@@ -165,6 +165,9 @@ def test_files_of_a_version_whose_pointer_is_damaged_are_compared_too(rebuild):
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_one_command_brings_back_whatever_was_damaged(rebuild):
+    """Without ``--repair``: where a pointer and all receipts of a partition are lost together,
+    nothing tells that it was ever built.
+    """
     done = rounds_of_damage(rebuild, DAMAGES)
     print(f"\n{done.total():,} damages repaired: {dict(done)}")
 
