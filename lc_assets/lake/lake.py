@@ -22,7 +22,7 @@ moment (`memoized`).
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
@@ -99,12 +99,19 @@ class Lake:
         """The versions that a version was made from, of one stage or all, that still exist, but for
         those whose names are ``known``.
         """
-        for name, digest in published.receipt.fingerprint.inputs.items():
-            of, _, key = name.partition("/")
-            if key and stage in {"", of} and name not in known:
-                found = self.partition(of, key).with_digest(digest)
-                if found is not None:
-                    yield found
+        inputs = published.receipt.fingerprint.inputs.items()
+        return self.with_digests(
+            (name, digest)
+            for name, digest in inputs
+            if name not in known and name.startswith(f"{stage}/" if stage else "")
+        )
+
+    def with_digests(self, inputs: Iterable[tuple[str, str]]) -> Iterator[Published]:
+        """The versions that have some digests, each with its partition's name, that still exist."""
+        for name, digest in inputs:
+            stage, _, key = name.partition("/")
+            if key and (found := self.partition(stage, key).with_digest(digest)) is not None:
+                yield found
 
     def require_input(self, published: Published, stage: str) -> Published:
         """The version of a stage that a version was made from.

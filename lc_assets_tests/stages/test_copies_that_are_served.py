@@ -175,6 +175,26 @@ def test_what_a_newer_copy_joins_still_counts_as_served(tmp_path):
     }
 
 
+def test_copies_of_which_none_is_served_are_all_near_heldout(tmp_path):
+    """Two equal texts, and a third on the other side that is like both: neither copy is said to be
+    a duplicate of the other.
+    """
+    words = made_up_text(np.random.default_rng(6), n_words=2 * LONG).split()
+    held, copied = " ".join(words[:LONG]), " ".join(words[60 : 60 + LONG])
+    records = [
+        made_up_record(Shard.parse(f"{snapshot}/{TAGS[0]}"), line, text)
+        for snapshot, line, text in ((OLD, 0, held), (NEW, 0, copied), (NEW, 1, copied))
+    ]
+    keys = [record.digest for record in records]
+    sides = [heldout(keys, seed=seed, fraction=0.2).tolist() for seed in range(100)]
+    context = lake_of(tmp_path, [held], [copied, copied])
+    grid = msgspec.structs.replace(
+        context.recipe.token_grid, heldout_fraction=0.2, seed=sides.index([True, False, False])
+    )
+    built = rows_built(with_recipe(context, token_grid=grid))
+    assert removed(built, NEW) == {of(NEW, line): ("near heldout", of(OLD, 0)) for line in (0, 1)}
+
+
 def n_between(shorter: str, longer: str) -> int:
     """A number of tokens between those of two texts."""
     few, many = (len(tokenizer_of("gpt2").encode(text)) for text in (shorter, longer))

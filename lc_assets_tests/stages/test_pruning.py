@@ -2,9 +2,11 @@
 is found, and goes.
 """
 
+import dataclasses
 import os
 import shutil
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -26,7 +28,7 @@ from lc_assets.stages.withdrawal.contents import versions_with
 from lc_assets.stages.withdrawal.reporting import versions_holding, withdrawn_by_reason
 from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 from lc_assets.vocabulary import SPLITS
-from lc_assets_tests.builders import SNAPSHOTS
+from lc_assets_tests.builders import SNAPSHOTS, build_all
 from lc_assets_tests.faults import digests
 from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, NEW, OLD, id_of
 
@@ -101,10 +103,8 @@ def test_a_release_keeps_what_it_pins(lake):
     withdraw(lake, id_of(OLD, ALONE_OLD))
     deletions = {one.name.partition("/")[0] for one in plan_pruning(lake.lake).deletions}
     assert deletions == {
-        "token_documents",
         "removed_documents",
         "snapshot_withdrawals",
-        "withdrawn_documents",
         "data_set_card",
     }
     carry_out(lake.lake, plan_pruning(lake.lake))
@@ -140,6 +140,30 @@ def test_what_a_published_version_is_read_through_stays(lake):
     assert digests(
         {name: found for name, found in lake.build().items() if name.startswith("raw_snapshot")}
     )
+
+
+def test_what_a_published_version_was_made_from_stays(lake):
+    """A rule that drops only what is too short for a row gives other tokens and the same rows. The
+    order still names the old grid, which can be traced to its documents after a prune.
+    """
+    recipe = lake.context.recipe
+    tokens = msgspec.structs.replace(recipe.token_documents, min_tokens=160)
+    for min_words in (41, 105):
+        filtering = msgspec.structs.replace(recipe.filtered_documents, min_words=min_words)
+        changed = msgspec.structs.replace(
+            recipe, filtered_documents=filtering, token_documents=tokens
+        )
+        context = dataclasses.replace(lake.context, recipe=changed)
+        built = build_all(context)
+    assert not built[f"token_documents/{OLD}"].reused
+    assert built["longcrawl/all"].reused
+    carry_out(lake.lake, plan_pruning(lake.lake))
+    line = list(lake.lake.published("longcrawl").values())
+    for version in line:
+        line += tracing.sources_of(lake.lake, version)
+        found = list(lake.lake.inputs_of(version))
+        assert len(found) == len(version.receipt.fingerprint.inputs.keys() - {"upstream"})
+        line += found
 
 
 def test_the_newest_stay_when_asked(lake):

@@ -148,7 +148,7 @@ def _duplicates(
                 staging.folder / CLUSTERS_FILE,
                 CLUSTERS,
             )
-        return [*removed, *(line for line in across if line["id"].startswith(f"{snapshot}/"))]
+        return [*(line for line in across if line["id"].startswith(f"{snapshot}/")), *removed]
 
 
 def _decide_all(

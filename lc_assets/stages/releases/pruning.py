@@ -1,9 +1,9 @@
 """Pruning: deleting unneeded versions, and versions that must not be kept.
 
-A version is **needed** if it is published, if a release pins it, or if such a version is read or
-traced through it: the grids of an order, the Megatron files of a mix, the grids they were copied
-from, and every input of a published version, so that its checks can be repeated. All others may be
-deleted; the newest ``keep`` of each partition stay.
+A version is **needed** if it is published, if a release pins it, or if a needed version was made
+from it or is read through it (the grids of an order, the Megatron files of a mix): so checks can be
+repeated, and every row can be traced to its documents. All others may be deleted; the newest
+``keep`` of each partition stay.
 
 **Purging** deletes versions that contain withdrawn documents, however new they are. A published
 version is never deleted: it must be rebuilt first. A version pinned by a release is deleted only if
@@ -169,16 +169,19 @@ def needed_versions(lake: Lake) -> set[str]:
     for partition in lake.partitions():
         with contextlib.suppress(LcError):
             current = partition.current()
-            line += [] if current is None else [current, *lake.inputs_of(current)]
+            line += [] if current is None else [current]
     for name in pinned_versions(lake):
         stage, key, version = name.split("/")
         published = lake.partition(stage, key).finished(version)
         line += [] if published is None else [published]
-    needed: set[str] = set()
+    needed, followed = set[str](), set[tuple[str, str]]()
     for published in line:
         name = f"{published.name}/{published.version}"
         if name not in needed:
             needed.add(name)
+            inputs = published.receipt.fingerprint.inputs.items() - followed
+            followed |= inputs
+            line += lake.with_digests(inputs)
             with contextlib.suppress(LcError):  # versions already deleted need no protection
                 line += sources_of(lake, published)
     return needed
