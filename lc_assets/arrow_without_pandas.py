@@ -8,9 +8,9 @@ pandera install pandas and still get it when they import it.
 import sys
 from importlib.abc import MetaPathFinder
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any
 
-_USERS: Final = {"dagster", "pandera"}
+_USERS = {"dagster", "pandera"}
 
 
 class _NoPandas(MetaPathFinder):

@@ -22,21 +22,20 @@ mail.
 """
 
 import re
-from typing import Final
 
 import msgspec
 
-UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding foreign JSON raises: it is malformed, not UTF-8, or nested too deeply. Caught where
 the file's name is known.
 """
 
-_USERINFO: Final = re.compile(
+_USERINFO = re.compile(
     r"""(?<=://)(?:[^/?#\s"'<>]*|[^/?#\s"'<>@:]*+(?::(?!//|\d+[/?#])[^\s"'<>@:]*+)++)@"""
 )
 """A user with a password, which may hold slashes unless it begins as a port does."""
 
-_SECRET: Final = re.compile(
+_SECRET = re.compile(
     r"""(?<=[?&#;])(?=[\w.%-]*?(?:token|key|sig|secret|pass|credential|auth|pwd|jwt)|(?:code|sid)=)"""
     r"""([\w.%-]++=)["']?[^&#\s"'<>)]+|((?:Bearer|Authorization:\ *Basic)\ +|\bhf_)[^\s"'<>]{8,}""",
     re.IGNORECASE,

@@ -16,7 +16,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
 from lc_assets.errors import (
     BadInput,
@@ -29,16 +29,16 @@ from lc_assets.errors import (
     without_secrets,
 )
 
-NOT_PARQUET: Final = "not a readable Parquet file"
-DAMAGED: Final = "cut short or damaged; fetch it again"
+NOT_PARQUET = "not a readable Parquet file"
+DAMAGED = "cut short or damaged; fetch it again"
 
-_FULL: Final = {
+_FULL = {
     errno.ENOSPC: ("the disk is full", "free some space"),
     errno.EDQUOT: ("the disk quota is used up", "free some space"),
     errno.EFBIG: ("a file would be larger than is allowed (ulimit -f)", "raise that limit"),
 }
 """What is said, and what to do."""
-_REFUSED: Final = (
+_REFUSED = (
     errno.EACCES,
     errno.EPERM,
     errno.EROFS,
@@ -46,7 +46,7 @@ _REFUSED: Final = (
     errno.EISDIR,
     errno.EEXIST,
 )
-_GONE: Final = (404, 410)
+_GONE = (404, 410)
 """HTTP's answers for a file that does not exist."""
 
 

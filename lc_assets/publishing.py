@@ -16,26 +16,26 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, BinaryIO, Final
+from typing import IO, BinaryIO
 
 from zlib_ng import gzip_ng, zlib_ng
 
 from lc_assets.errors import BadInput, Busy
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 
-STAGING_PREFIX: Final = ".staging-"
+STAGING_PREFIX = ".staging-"
 """Names with this prefix are unfinished: readers ignore them, the next build removes its own."""
 
-PUBLISHED: Final[ContextVar[list[Path]]] = ContextVar("PUBLISHED")
+PUBLISHED: ContextVar[list[Path]] = ContextVar("PUBLISHED")
 """Collects the paths of published files, when a task is run that has to know them."""
 
-_STAGING_NAME: Final = re.compile(rf"{re.escape(STAGING_PREFIX)}[0-9a-f]{{8}}-")
-_NO_LINKS: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
+_STAGING_NAME = re.compile(rf"{re.escape(STAGING_PREFIX)}[0-9a-f]{{8}}-")
+_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
 """Another file system, one without hard links, too many of them, or a file of another owner."""
-BUSY_SECONDS: Final = 30.0
+BUSY_SECONDS = 30.0
 """How long a command waits for another one that works in the same folder."""
 
-_HELD: Final = (errno.EAGAIN, errno.EACCES)
+_HELD = (errno.EAGAIN, errno.EACCES)
 """Errors of a lock that another process holds."""
 
 
@@ -234,12 +234,12 @@ def remove_staging_files(folder: Path, *, below: bool = True) -> int:
     return len(leftovers)
 
 
-LEVEL: Final = 2
+LEVEL = 2
 """Of zlib-ng's 0 to 9. English novels, per CPU-second: 108 MB, 2.35 times smaller; level 1: 195 and
 1.67; level 6: 57 and 2.59.
 """
 
-_GZIP_MEMBER: Final = 16 + zlib_ng.MAX_WBITS
+_GZIP_MEMBER = 16 + zlib_ng.MAX_WBITS
 
 
 @contextlib.contextmanager

@@ -21,20 +21,20 @@ from typing import Final, NewType, Self
 
 from lc_assets.errors import BadInput
 
-REDPAJAMA_V2: Final = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
+REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
 """Where RedPajama-V2 is published."""
 
-KIBI: Final = 1024
+KIBI = 1024
 
-ROW_TOKENS: Final = 64 * KIBI
+ROW_TOKENS = 64 * KIBI
 """Tokens in one row of the token grid: 64 KiT, as in LongCrawl64."""
 
-GPT2_VOCAB_SIZE: Final = 50_257
+GPT2_VOCAB_SIZE = 50_257
 """Number of GPT-2 token ids, 0 to 50,256. (LongCrawl64's 50,304 is the padded size of an
 embedding.)
 """
 
-GPT2_EOT: Final = 50_256
+GPT2_EOT = 50_256
 """GPT-2's ``<|endoftext|>``."""
 
 SnapshotId = NewType("SnapshotId", str)
@@ -43,14 +43,14 @@ SnapshotId = NewType("SnapshotId", str)
 DocumentId = NewType("DocumentId", str)
 """Snapshot, shard, and the document's own id or line; see the module's table."""
 
-NO_RULES: Final = "none"
+NO_RULES = "none"
 """Name of the rule set that keeps every document."""
 
 LANGUAGES: Final = ("en", "de", "fr", "es", "it")
-BUCKETS: Final = ("head", "middle", "tail")
-SPLITS: Final = ("train", "heldout")
+BUCKETS = ("head", "middle", "tail")
+SPLITS = ("train", "heldout")
 
-MAX_OWN_ID_CHARS: Final = 200
+MAX_OWN_ID_CHARS = 200
 """A record's id that is longer is not used; the document is named by its line."""
 
 _SNAPSHOT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", re.ASCII)
@@ -59,7 +59,7 @@ _REDPAJAMA_NAME = re.compile(r"(\d{4})-([a-z]{2})_([a-z]+)", re.ASCII)
 _REDPAJAMA_ID = re.compile(rf"({_TAG.pattern})\.json\.gz/(0|[1-9]\d{{0,9}})", re.ASCII)
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
 _RESERVED_NAME = re.compile(rf"\d{{4}}|{_REDPAJAMA_NAME.pattern}|longpack-.*", re.ASCII)
-DOCUMENT_ID: Final = (
+DOCUMENT_ID = (
     r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}/"
     r"(?:\d{4}/[a-z]{2}_[a-z]+\.json\.gz/\d+|[A-Za-z0-9][A-Za-z0-9_-]{0,99}/.{1,200})"
 )

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -245,7 +245,7 @@ def _passed(
     )
 
 
-WORKERS_IMPORT: Final = ("lc_assets.stages.planning",)
+WORKERS_IMPORT = ("lc_assets.stages.planning",)
 """Imported by each worker at its start."""
 
 

@@ -12,7 +12,7 @@ Unknown names, wrong types and impossible sizes are rejected; the error names th
 file and the valid values.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -52,8 +52,8 @@ from lc_assets.errors import BadInput
 from lc_assets.sources.settings import SourceSettings, require_sources, source_name
 from lc_assets.vocabulary import parse_snapshot
 
-PACKED: Final = "packed_rows"
-WHOLE_ROWS: Final = "rows"
+PACKED = "packed_rows"
+WHOLE_ROWS = "rows"
 """The name of packed rows in a mix, and the required content of their Megatron files."""
 
 

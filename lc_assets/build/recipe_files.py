@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -15,11 +15,11 @@ from lc_assets.errors import BadInput
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.publishing import make_folder, publish_bytes
 
-RECIPE_FILE: Final = "recipe.toml"
+RECIPE_FILE = "recipe.toml"
 """File in a lake with the recipe of its last build."""
-FOLDER: Final = "folder"
+FOLDER = "folder"
 """In a recorded recipe: the folder that relative paths are resolved against; by default its own."""
-_PATHS: Final = (
+_PATHS = (
     ".sources.*.path",
     ".filtered_documents.lists.*",
     ".filtered_documents.models.*",
@@ -27,7 +27,7 @@ _PATHS: Final = (
     ".withdrawn_documents.lists",
     ".referral_report.words",
 )
-_NAMES_OR_PATHS: Final = (
+_NAMES_OR_PATHS = (
     ".sources.*.rules",
     ".filtered_documents.rules",
     ".token_documents.tokenizer",

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -30,7 +30,7 @@ from lc_assets.lake.receipts import SCRATCH, Fingerprint, decode_json, encode_js
 from lc_assets.publishing import PUBLISHED, flush, publish_bytes, publish_linked
 from lc_assets.records import frozen, record
 
-LOGGER: Final = logging.getLogger("lc_assets.shards")
+LOGGER = logging.getLogger("lc_assets.shards")
 
 How = Literal["computed", "reused", "resumed"]
 """``reused`` from an older version; ``resumed``: computed by a killed attempt at this version."""

@@ -9,7 +9,7 @@ version reuses the files where the fingerprint is the same (docs/decisions/0009)
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -21,7 +21,7 @@ from lc_assets.lake.receipts import Fingerprint
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish_bytes
 
-SHARDS_FILE: Final = "shards.jsonl"
+SHARDS_FILE = "shards.jsonl"
 
 
 class Read(msgspec.Struct, frozen=True):

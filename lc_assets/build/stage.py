@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
 import msgspec
 import pyarrow as pa
@@ -114,10 +114,10 @@ Check = Callable[[CheckInput], CheckResult]
 
 Pool = Literal["workers", "upstream"]
 
-WORKERS: Final[Pool] = "workers"
+WORKERS: Pool = "workers"
 """Stages that use all worker processes."""
 
-UPSTREAM: Final[Pool] = "upstream"
+UPSTREAM: Pool = "upstream"
 """Stages that query a server about many files and compute next to nothing."""
 
 
@@ -156,19 +156,17 @@ class Partitions:
         return replace(self, by_summary=True)
 
 
-SAME_SNAPSHOT: Final = Partitions(
+SAME_SNAPSHOT = Partitions(
     words="same snapshot", selects=lambda _recipe, key, other: other == key, only=lambda key: key
 )
 
-THIS_AND_OLDER: Final = Partitions(
+THIS_AND_OLDER = Partitions(
     words="this and older snapshots", selects=lambda _recipe, key, other: other <= key
 )
 
-ALL_SNAPSHOTS: Final = Partitions(
-    words="all partitions", selects=lambda _recipe, _key, _other: True
-)
+ALL_SNAPSHOTS = Partitions(words="all partitions", selects=lambda _recipe, _key, _other: True)
 
-UNPARTITIONED: Final = Partitions(
+UNPARTITIONED = Partitions(
     words="unpartitioned",
     selects=lambda _recipe, _key, other: other == GLOBAL,
     only=lambda _key: GLOBAL,

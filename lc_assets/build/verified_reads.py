@@ -10,14 +10,13 @@ work, because most stages read an input in another order or several times: every
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from lc_assets.execution.executor import Executor
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.digests import FileFact, is_unchanged
 from lc_assets.lake.versions import VERIFIER
 
-FEW_BYTES: Final = 64 << 20
+FEW_BYTES = 64 << 20
 """Up to so many are verified in this process."""
 
 

@@ -21,7 +21,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -29,7 +29,7 @@ from typer.core import TyperCommand, TyperGroup
 from lc_assets.cli.main import report_end
 from lc_assets.errors import BadInput, LcError, NotPublished
 
-COMMANDS: Final = {
+COMMANDS = {
     "demo:lakes.demo": "Build the whole chain over a sample of real prose",
     "build:lakes.build": "Filter, deduplicate and tokenize documents of one's own",
     "sample:lakes.demo": "Write crawl snapshots of real prose in RedPajama-V2's layout",
@@ -59,7 +59,7 @@ COMMANDS: Final = {
 }
 """Name and module of each command, and the beginning of its help."""
 
-MEGATRON_COMMANDS: Final = {
+MEGATRON_COMMANDS = {
     "index:megatron": "Write the GPT index that Megatron would build",
     "blend:megatron": "Write a blend as Megatron draws it up",
     "cache:megatron": "Build the cache that a launch of Megatron looks for",

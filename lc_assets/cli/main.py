@@ -8,12 +8,12 @@ import io
 import os
 import signal
 import sys
-from typing import Any, Final
+from typing import Any
 
-_stops: Final[list[int]] = []
+_stops: list[int] = []
 """Signals that were received, until the end is reported."""
 
-_STOPPED: Final = "stopped; run the command again to finish"
+_STOPPED = "stopped; run the command again to finish"
 
 
 class OutputError(OSError):

@@ -35,18 +35,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.context import BaseContext
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from lc_assets.execution.executor import Skips, TaskPolicy
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-WATCH_SECONDS: Final = 0.1
+WATCH_SECONDS = 0.1
 """How often workers are checked: 20 µs each."""
 
-_NO_DOCUMENT: Final = -1
-_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-_MARK: Final = "_is_contained"
+_NO_DOCUMENT = -1
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_MARK = "_is_contained"
 
 
 class _Here:
@@ -65,7 +65,7 @@ def _numbers_of(cell: Any) -> memoryview:
     return memoryview(cell).cast("B").cast("q")  # twice as fast to write to as the array
 
 
-_HERE: Final = _Here()
+_HERE = _Here()
 
 
 # A class: takes half the time of a generator's context manager.

@@ -15,12 +15,12 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from lc_assets.errors import WorkerUnfit
 from lc_assets.publishing import publish_bytes
 
-SIGNS: Final = ".workers"
+SIGNS = ".workers"
 """Folder within each output folder, with files by which workers recognize it."""
 
 

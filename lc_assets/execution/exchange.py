@@ -19,7 +19,7 @@ bucket when it is full.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 
-BUCKET: Final = pa.field("bucket", pa.int32())
-BUFFERED_BYTES: Final = 64 << 20
-LINES_AT_ONCE: Final = 1 << 16
+BUCKET = pa.field("bucket", pa.int32())
+BUFFERED_BYTES = 64 << 20
+LINES_AT_ONCE = 1 << 16
 
 
 class BucketWriter:

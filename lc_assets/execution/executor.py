@@ -16,7 +16,7 @@ import faulthandler
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from lc_assets.errors import BadInput, LcError, Mismatch, WorkerDied
 from lc_assets.records import record
@@ -27,9 +27,9 @@ Handle = TypeVar("Handle")
 Skips = Mapping[int, str]
 """Why documents of a task are skipped, by their numbers."""
 
-MEBIBYTE: Final = 1 << 20
-LONGEST_PAUSE: Final = 60.0
-TRANSIENT: Final = frozenset(
+MEBIBYTE = 1 << 20
+LONGEST_PAUSE = 60.0
+TRANSIENT = frozenset(
     {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EAGAIN, errno.EREMOTEIO}
 )
 """Transient errors of shared disks; a full disk and a read-only folder are not among them."""
@@ -102,8 +102,8 @@ class TaskPolicy:
         return bool(self.document_seconds or self.memory_bytes)
 
 
-DEFAULT_POLICY: Final = TaskPolicy()
-CONTAINING_POLICY: Final = TaskPolicy(document_seconds=60.0, memory_bytes=4 << 30)
+DEFAULT_POLICY = TaskPolicy()
+CONTAINING_POLICY = TaskPolicy(document_seconds=60.0, memory_bytes=4 << 30)
 """Policy of runs over untrusted documents; an ordinary page takes milliseconds and megabytes."""
 
 
@@ -129,7 +129,7 @@ class Lost(NamedTuple):
     limit: str = ""
 
 
-OUT_OF_MEMORY: Final = Lost("ran out of memory")
+OUT_OF_MEMORY = Lost("ran out of memory")
 
 
 def ended_after(seconds: float, policy: TaskPolicy, *, otherwise: Lost) -> Lost:

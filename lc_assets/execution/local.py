@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from lc_assets.errors import BadInput
 from lc_assets.execution.containment import WATCH_SECONDS, Watched, is_contained, run_skipping
@@ -31,7 +31,7 @@ from lc_assets.execution.processes import IDLE_POOL, Kind, Worker, kind_now
 from lc_assets.execution.progress import Watch, on_terminal, silent
 from lc_assets.records import record
 
-KILLED: Final = (
+KILLED = (
     "was killed (often for memory), or the program that started it does work when it is imported "
     "(guard it by __main__)"
 )

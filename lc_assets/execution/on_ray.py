@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 from lc_assets.errors import BadInput, Unreachable, WorkerUnfit
@@ -47,14 +47,14 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.execution.progress import Watch, silent
 from lc_assets.records import record
 
-AHEAD: Final = 2
+AHEAD = 2
 """Submitted tasks per processor of the cluster, so that the next one is ready when one finishes."""
 
-PROBE_SECONDS: Final = 10.0
-REFRESH_SECONDS: Final = 10.0
+PROBE_SECONDS = 10.0
+REFRESH_SECONDS = 10.0
 """Interval for querying the size of the cluster, which may change."""
 
-MAX_FAILED_PROBES: Final = 2
+MAX_FAILED_PROBES = 2
 """Seconds after which the head is considered lost. Ray detects it a minute later, and then ends
 this process without an exception that could be caught.
 """

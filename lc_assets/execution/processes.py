@@ -20,12 +20,12 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from multiprocessing import connection, forkserver, util
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from lc_assets.arrow_without_pandas import keep_pandas_out
 from lc_assets.execution.containment import enter_worker, new_cell
 
-IDLE_SECONDS: Final = 10.0
+IDLE_SECONDS = 10.0
 """How long an idle worker keeps its memory: longer than most pauses between two stages."""
 
 
@@ -38,7 +38,7 @@ class Kind(NamedTuple):
     environment: tuple[tuple[str, str], ...]
 
 
-ENVIRONMENT: Final = threading.Lock()
+ENVIRONMENT = threading.Lock()
 """Held while this process's environment is read here or changed for a moment."""
 
 
@@ -86,7 +86,7 @@ class Worker:
         self.lifeline.close()
 
 
-ALIVE: Final[set[Worker]] = set()
+ALIVE: set[Worker] = set()
 """Every running worker that this process, or one it was forked from, has started."""
 
 
@@ -210,7 +210,7 @@ class IdlePool:
         self._idle, self._lock, self._timer = [], threading.Lock(), None
 
 
-IDLE_POOL: Final = IdlePool()
+IDLE_POOL = IdlePool()
 """Idle workers of this process."""
 
 

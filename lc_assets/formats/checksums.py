@@ -11,7 +11,6 @@ Source: the CRC-32 is gzip's, RFC 1952. zlib-ng computes 30 GB of it per second,
 
 import array
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 from zlib_ng import zlib_ng
@@ -19,8 +18,8 @@ from zlib_ng import zlib_ng
 from lc_assets.arrays import Array, Booleans, Int64s, UInt32s
 from lc_assets.errors import CorruptFile
 
-SUFFIX: Final = ".crc32"
-BLOCK: Final = 1 << 16
+SUFFIX = ".crc32"
+BLOCK = 1 << 16
 """Bytes of a file with one checksum: what a page fault in a mapped file reads at least."""
 
 

@@ -4,7 +4,7 @@ docs/contamination.md.
 """
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ from lc_assets.publishing import publish_bytes
 from lc_assets.text.contamination.grams import GramIndex, GramSettings
 
 INDEX = "index.json"
-_OFFSETS: Final = (
+_OFFSETS = (
     "item_words",
     "item_grams",
     "lengths",
@@ -24,7 +24,7 @@ _OFFSETS: Final = (
     "vocabulary_ends",
     "buckets",
 )
-DTYPES: Final[dict[str, np.dtype[Any]]] = {
+DTYPES: dict[str, np.dtype[Any]] = {
     **dict.fromkeys(_OFFSETS, np.dtype("<i8")),
     **dict.fromkeys(("items", "positions", "words"), np.dtype("<i4")),
     **dict.fromkeys(("keys", "bits"), np.dtype("<u8")),

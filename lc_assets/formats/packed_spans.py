@@ -22,7 +22,7 @@ Source: NumPy's ``.npy`` format 1.0, without pickle.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,9 +31,9 @@ from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.arrays.order import require_split
 
-MOST_DOCUMENTS: Final = 2**31 - 1
-FILES: Final = ("first_span", "span_stop", "span_document")
-DTYPES: Final[tuple[np.dtype[Any], ...]] = (np.dtype("<i8"), np.dtype("<i4"), np.dtype("<i4"))
+MOST_DOCUMENTS = 2**31 - 1
+FILES = ("first_span", "span_stop", "span_document")
+DTYPES: tuple[np.dtype[Any], ...] = (np.dtype("<i8"), np.dtype("<i4"), np.dtype("<i4"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

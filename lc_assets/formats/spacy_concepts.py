@@ -20,7 +20,7 @@ the lexical extractor. The extra ``spacy`` installs it, but no trained pipeline.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from lc_assets.text.referrals.phrases import NEAR_SENTENCES
 from lc_assets.text.referrals.referrals import Mentions
 from lc_assets.text.referrals.words import SpecialWords
 
-STRETCH: Final = 50_000
+STRETCH = 50_000
 """Characters given to the pipeline at once; each takes about a kilobyte of memory."""
 
 

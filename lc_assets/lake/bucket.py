@@ -11,22 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from lc_assets.errors import BadInput, DamagedInput
 from lc_assets.foreign_errors import google_errors_as_lc_errors, os_errors_as_lc_errors
 from lc_assets.lake.digests import FileFact, is_unchanged, short
 from lc_assets.publishing import flush, staging_path
 
-SCHEME: Final = "gs://"
-TRANSFERS: Final = 8
+SCHEME = "gs://"
+TRANSFERS = 8
 """Files transferred at a time."""
-PART_BYTES: Final = 32 << 20
+PART_BYTES = 32 << 20
 """Larger files are uploaded in parts of this size, each with its own retries; a multiple of 256
 KiB, as the service requires.
 """
 
-REMOVED_AT_ONCE: Final = 100
+REMOVED_AT_ONCE = 100
 """Objects that one request removes, the most that the service accepts."""
 
 

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from lc_assets.errors import Busy, CorruptFile, NotPublished
 from lc_assets.lake.bucket import SCHEME, Bucket, Listed, crc32c
@@ -35,8 +35,8 @@ from lc_assets.lake.receipts import RECEIPT, Receipt, decode_bytes, encode_json
 from lc_assets.lake.versions import Published, VersionFiles, damaged_inputs
 from lc_assets.publishing import publish_bytes
 
-CACHE_VARIABLE: Final = "LC_CACHE"
-UPLOAD_SECONDS: Final = 86_400.0
+CACHE_VARIABLE = "LC_CACHE"
+UPLOAD_SECONDS = 86_400.0
 """Files without a receipt that are newer may belong to a version that is being uploaded."""
 
 

@@ -24,18 +24,18 @@ import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from lc_assets.errors import BadInput
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.publishing import staging_path
 from lc_assets.records import frozen
 
-BYTES_VARIABLE: Final = "LC_CACHE_BYTES"
-USES: Final = ".uses"
-SHARE_OF_DISK: Final = 0.5
+BYTES_VARIABLE = "LC_CACHE_BYTES"
+USES = ".uses"
+SHARE_OF_DISK = 0.5
 """Share of the disk for copies, unless a limit is given."""
-AT_LEAST_SECONDS: Final = 600.0
+AT_LEAST_SECONDS = 600.0
 """How long a version is kept after its last use."""
 
 

@@ -25,7 +25,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from lc_assets.errors import BadInput, Busy, LcError, NotPublished
 from lc_assets.lake.partition import CURRENT, Current, Partition, View
@@ -34,7 +34,7 @@ from lc_assets.lake.versions import Published, folder_named, version_named
 from lc_assets.publishing import STAGING_PREFIX, publish_bytes, remove_staging_files
 from lc_assets.records import frozen
 
-GLOBAL: Final = "all"
+GLOBAL = "all"
 """The key of stages that have no partitions."""
 
 

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -25,7 +25,7 @@ from lc_assets.records import frozen
 if TYPE_CHECKING:
     from lc_assets.lake.lake import Lake
 
-CURRENT: Final = "current.json"
+CURRENT = "current.json"
 
 
 class Current(msgspec.Struct, frozen=True, kw_only=True):

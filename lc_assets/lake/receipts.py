@@ -6,7 +6,7 @@ of its own content, changes of the receipt.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -25,11 +25,11 @@ from lc_assets.lake.digests import (
 T = TypeVar("T")
 Checked = TypeVar("Checked", bound=Struct)
 
-RECEIPT: Final = "receipt.json"
-SCRATCH: Final = ".scratch"
+RECEIPT = "receipt.json"
+SCRATCH = ".scratch"
 """Folder in a version while it is built; part of no digest (`lc_assets.lake.staging`)."""
-NOT_COUNTED: Final = (RECEIPT, SCRATCH)
-SHOWN_CHARS: Final = 80
+NOT_COUNTED = (RECEIPT, SCRATCH)
+SHOWN_CHARS = 80
 """Maximum length of a setting's value in the description of a difference."""
 
 

@@ -11,7 +11,7 @@ What belongs in a release is decided by `lc_assets.stages.releases.releasing`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -24,9 +24,9 @@ from lc_assets.lake.versions import Published, version_named
 from lc_assets.records import frozen
 from lc_assets.vocabulary import parse_snapshot
 
-FOLDER: Final = "releases"
-SUFFIX: Final = ".json"
-GONE: Final = ".gone-"
+FOLDER = "releases"
+SUFFIX = ".json"
+GONE = ".gone-"
 """In the names of notes beside a release whose versions were removed:
 ``{name}.gone-{digest}.json``.
 """

@@ -12,7 +12,7 @@ import fcntl
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from lc_assets.errors import LcError
 from lc_assets.foreign_errors import os_errors_as_lc_errors
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lc_assets.lake.partition import Partition
 
 
-LOCK: Final = ".lock"
+LOCK = ".lock"
 
 
 @contextlib.contextmanager

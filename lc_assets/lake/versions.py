@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -33,7 +33,7 @@ from lc_assets.publishing import publish_bytes
 T = TypeVar("T")
 
 Verifier = Callable[[Path, list[FileFact]], list[FileFact]]
-VERIFIER: Final[ContextVar[Verifier | None]] = ContextVar("VERIFIER", default=None)
+VERIFIER: ContextVar[Verifier | None] = ContextVar("VERIFIER", default=None)
 """While a stage is built: compares files of a version's folder with the facts in its receipt before
 they are read; returns those that are damaged or missing.
 """
@@ -225,7 +225,7 @@ def write_receipt(folder: Path, receipt: Receipt) -> Published:
     return Published(folder, receipt)
 
 
-MOST_NAME_BYTES: Final = 200
+MOST_NAME_BYTES = 200
 """Of the name of a lake's folder. File systems allow 255, and names of unfinished files are
 longer.
 """

@@ -8,17 +8,16 @@ chunk wait for the one that reads it.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Final
 
 import numpy as np
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.chunks import TokenArray
 
-DEFAULT_CACHE_BYTES: Final = 256 * 2**20
+DEFAULT_CACHE_BYTES = 256 * 2**20
 """2,048 inner chunks of 128 KiB: the bound until a walk states what it needs."""
 
-_ALLOCATED_ONCE: Final = 2**25 - 2**16
+_ALLOCATED_ONCE = 2**25 - 2**16
 """Bytes that are allocated once and freed. From then on glibc keeps freed blocks up to this size,
 where it returned those above 128 KiB to the kernel each time: 34 page faults per batch of 64 ×
 1,024, 62 of 8 × 65,536, a tenth to a quarter of the loader's CPU time. Elsewhere it has no effect.

@@ -16,7 +16,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -30,11 +30,11 @@ from lc_assets.loaders.rows import array_kind, below, local_copy, location, open
 if TYPE_CHECKING:
     from lc_assets.loaders.provenance import PackedPiece
 
-PADDING: Final = -1
+PADDING = -1
 """Owner of a span of padding."""
-MOST_MASK_BYTES: Final = 2**31
+MOST_MASK_BYTES = 2**31
 """A mask of 8 rows of 16,384 tokens; longer rows need ``cu_seqlens``."""
-HASHED: Final = 65_536
+HASHED = 65_536
 """Spans of each end that are part of a data set's identity."""
 
 

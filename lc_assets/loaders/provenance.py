@@ -8,16 +8,16 @@ packed rows. Only the row groups and columns that are needed are read. From a do
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.loaders.arrays import InterleavedRows, RowSource, ZarrRows
 from lc_assets.records import record
 
-ROWS_FILE: Final = "rows.parquet"
-SPANS_FILE: Final = "spans.parquet"
-_COLUMNS: Final = ("row", "id", "url", "stretch", "shift", "n_tokens")
+ROWS_FILE = "rows.parquet"
+SPANS_FILE = "spans.parquet"
+_COLUMNS = ("row", "id", "url", "stretch", "shift", "n_tokens")
 
 
 @record

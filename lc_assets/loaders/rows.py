@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 At = Path | str
 """A folder, or a URL without a slash at its end."""
 
-METADATA_FILES: Final = (GridReader.METADATA, FlatReader.METADATA)
+METADATA_FILES = (GridReader.METADATA, FlatReader.METADATA)
 """Names of the metadata file of a token grid and of the flat layout."""
-ORDER: Final = "longcrawl/all"
+ORDER = "longcrawl/all"
 """Stage and partition of the global order in a lake."""
-GRIDS: Final = "token_grid"
+GRIDS = "token_grid"
 """Stage of the grids."""
 
 Request = TypeVar("Request")

@@ -19,7 +19,7 @@ Source: the number of windows is that of the "Tokenized Dataset with Sliding Win
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lc_assets.loaders.arrays import RowSource
 
 Boundaries = Literal["ignore", "stay", "reset"]
-BOUNDARIES: Final = ("ignore", "stay", "reset")
+BOUNDARIES = ("ignore", "stay", "reset")
 
 
 class Window(NamedTuple):

@@ -12,14 +12,14 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final, Generic, NamedTuple, TypedDict, TypeVar
+from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 
 from lc_assets.arrays import Array, Integers
 from lc_assets.errors import BadInput
 
-THREAD_NAME: Final = "lc-prefetch"
+THREAD_NAME = "lc-prefetch"
 
 Key = TypeVar("Key")
 Answer = TypeVar("Answer")

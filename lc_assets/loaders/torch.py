@@ -13,7 +13,7 @@ separately. Threads (``prefetch=`` of the loader) avoid both.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ except ModuleNotFoundError:
     torch = None
     _IterableDataset = object
 
-N_SENT_AHEAD: Final = 2
+N_SENT_AHEAD = 2
 """Batches that are copied to a device while one is used."""
 
 

@@ -19,7 +19,7 @@ import operator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -29,10 +29,10 @@ from lc_assets.formats.megatron.idx import bin_path
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.loaders.stepping import Batch, ShareOptions, SteppedLoader
 
-ROUNDS: Final = 10
-_MULTIPLIERS: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # SplitMix64's
+ROUNDS = 10
+_MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # SplitMix64's
 
-STEPS_AT_ONCE: Final = 256
+STEPS_AT_ONCE = 256
 """Steps whose windows are drawn together: drawing one step's costs as much as copying its windows,
 drawing 256 at once a fiftieth of that per step.
 """

@@ -28,7 +28,6 @@ Source: Pouransari et al. 2024, "Dataset decomposition: faster LLM training with
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -38,13 +37,13 @@ from lc_assets.errors import BadInput
 from lc_assets.packing.pieces import Pieces, cut_evenly, numbered, require_lengths, require_tokens
 from lc_assets.randomness import keyed_u64
 
-ENDS_SENTENCE: Final = 1
-ENDS_LINE: Final = 2
-BEGINS_BLANK: Final = 4
+ENDS_SENTENCE = 1
+ENDS_LINE = 2
+BEGINS_BLANK = 4
 
-KEPT_OF: Final = 64
+KEPT_OF = 64
 """At most one end is kept of so many ids: an eighth of a byte per id."""
-CHOICES: Final = 16
+CHOICES = 16
 """Ends for a segment to choose from, if there are as many."""
 
 _CLOSING = " \t\"'”’»)]*_"
@@ -173,7 +172,7 @@ def _segment_stop(own: Int64s, at: int, segment_tokens: int) -> int:
     return at + segment_tokens
 
 
-MOST_EXPONENT: Final = 30
+MOST_EXPONENT = 30
 """Largest exponent: Megatron stores lengths as int32."""
 
 

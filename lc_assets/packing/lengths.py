@@ -10,7 +10,6 @@ Source: LongPack (ICLR 2025), section 5.2 and figure 5.
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from lc_assets.arrays import Int64s
 from lc_assets.records import record
 from lc_assets.vocabulary import KIBI
 
-EDGES: Final = (4 * KIBI, 8 * KIBI, 16 * KIBI, 32 * KIBI, 64 * KIBI, 128 * KIBI)
+EDGES = (4 * KIBI, 8 * KIBI, 16 * KIBI, 32 * KIBI, 64 * KIBI, 128 * KIBI)
 """Edges of LongPack, figure 5."""
 
 
@@ -103,7 +102,7 @@ class Growth:
     median_ratio: float
 
 
-PAPER: Final = Growth(
+PAPER = Growth(
     n_roots=5_000_000,
     n_packed=585_000,
     hit_rate=0.117,

@@ -46,19 +46,19 @@ Source: LongPack (ICLR 2025), section 4 and appendix D, algorithm 1. It samples 
 import itertools
 from array import array
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from lc_assets.arrays import UInt64s
 from lc_assets.errors import BadInput
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 from lc_assets.records import record
 
-ROOT_LINE: Final = "root : \n"
-PART_END: Final = "\n\n"
+ROOT_LINE = "root : \n"
+PART_END = "\n\n"
 
 Role = Literal["child", "root"]
 
-PART_TOKENS: Final = 8
+PART_TOKENS = 8
 """Tokens reserved per part for line ends, the root's line, and text that is tokenized differently
 where parts meet; GPT-2's vocabulary needs at most four."""
 
@@ -176,12 +176,12 @@ def one_line(keys: str) -> str:
     return " ".join(keys.split())
 
 
-KEPT: Final = ""
-HELD: Final = "held already"
-NO_ROOM: Final = "no room"
-ROOT_GONE: Final = "its root is held by another"
+KEPT = ""
+HELD = "held already"
+NO_ROOM = "no room"
+ROOT_GONE = "its root is held by another"
 
-_PURPOSE: Final = "longpack root"
+_PURPOSE = "longpack root"
 
 
 def roots_drawn_by(seed: int) -> dict[str, str]:

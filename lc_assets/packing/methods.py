@@ -24,7 +24,6 @@ Source: Ding et al. 2024, "Fewer Truncations Improve Language Modeling", section
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 import numpy as np
 
@@ -184,7 +183,7 @@ class Shape:
 
 Method = Callable[[Int64s, Shape, Ends | None], Packing]
 
-METHODS: Final[Mapping[str, Method]] = {
+METHODS: Mapping[str, Method] = {
     "bestfit": lambda lengths, shape, _: best_fit(lengths, row_tokens=shape.row_tokens),
     "concat": lambda lengths, shape, _: concatenate(lengths, row_tokens=shape.row_tokens),
     "segment": lambda lengths, shape, ends: dispatch(
@@ -194,7 +193,7 @@ METHODS: Final[Mapping[str, Method]] = {
         concatenate(lengths, row_tokens=shape.row_tokens), shape.segment_tokens, ends
     ),
 }
-CUT_AT_ENDS: Final = ("segment", "reorder")
+CUT_AT_ENDS = ("segment", "reorder")
 """Methods that cut documents into segments, so that ends of sentences are needed."""
 
 

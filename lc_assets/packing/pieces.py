@@ -7,7 +7,7 @@ as columns: 32 bytes per piece, for any number of documents.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from lc_assets.arrays import Booleans, Int64s, Integers
 from lc_assets.errors import BadInput
 from lc_assets.records import record
 
-MOST_ROW_TOKENS: Final = 2**24
+MOST_ROW_TOKENS = 2**24
 """Longest row: best fit keeps 18 bytes for every length up to this."""
 
 

@@ -10,7 +10,6 @@ Source: LongPack, section 3.2 and table 7: RULER 53.1, dispatched 33.2, interlea
 """
 
 import heapq
-from typing import Final
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from lc_assets.packing.pieces import (
     whole,
 )
 
-MOST_TRIES: Final = 6
+MOST_TRIES = 6
 """Numbers of rows that are tried: the last is off by a 64th of the first difference."""
 
 

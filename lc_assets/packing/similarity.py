@@ -26,7 +26,7 @@ Source: Staniszewski et al. 2023 (SPLiCe, "Structured packing"); Shi et al. 2023
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from lc_assets.packing.term_vectors import UNIT, PageTerms
 from lc_assets.randomness import keyed_u64, shuffled
 from lc_assets.records import record
 
-EFFORT: Final = 1 << 16
+EFFORT = 1 << 16
 """Comparisons per page, on average: 10,000 pages that share all their terms take a second."""
 
 

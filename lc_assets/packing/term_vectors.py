@@ -13,23 +13,23 @@ Source: TF-IDF with logarithmic counts and cosine, Salton and Buckley 1988. Keep
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.arrays import Int32s, Int64s
 
-TERM_BITS: Final = 20
+TERM_BITS = 20
 """Bits of a term's number: a million terms; words with the same number are one term."""
-UNIT: Final = 1 << 14
+UNIT = 1 << 14
 """Length of every vector."""
-MOST_TERMS: Final = 64
-AT_ONCE: Final = 4096
+MOST_TERMS = 64
+AT_ONCE = 4096
 """Pages whose weights are computed at a time."""
-_SCALE: Final = 1 << 10
+_SCALE = 1 << 10
 """Logarithms are integers in this unit, so that results do not depend on a library's rounding."""
-_MOST_COUNTED: Final = 1 << 12
+_MOST_COUNTED = 1 << 12
 """Further occurrences of a term in a page add no weight."""
 
 
@@ -102,6 +102,6 @@ def _rarity(sizes: Int64s, n_pages: int) -> Int64s:
     return np.asarray(of_size[sizes])
 
 
-_OFTEN: Final = np.array(
+_OFTEN = np.array(
     [0, *(round(_SCALE * (1 + math.log(count))) for count in range(1, _MOST_COUNTED + 1))], np.int64
 )

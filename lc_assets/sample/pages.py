@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import product
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 from urllib.parse import quote
 
 import msgspec
@@ -23,30 +23,30 @@ from lc_assets.randomness import keyed_u64
 from lc_assets.records import frozen
 from lc_assets.vocabulary import Shard, SnapshotId
 
-MIN_CHARS: Final = 300
+MIN_CHARS = 300
 """CCNet drops pages with fewer characters, so no crawl in RedPajama-V2's layout has any."""
 
-SUFFIXES: Final = (".txt", ".md", ".rst")
-MAX_TEXT_BYTES: Final = 64 << 20
+SUFFIXES = (".txt", ".md", ".rst")
+MAX_TEXT_BYTES = 64 << 20
 
-HOST: Final = "folder.invalid"
+HOST = "folder.invalid"
 """Host of the pages of a folder; ``.invalid`` is reserved (RFC 2606)."""
 
 
-SHARDS_PER_BUCKET: Final = 2
+SHARDS_PER_BUCKET = 2
 
-PERPLEXITIES: Final = {"head": (160.0, 340.0), "middle": (340.0, 520.0)}
+PERPLEXITIES = {"head": (160.0, 340.0), "middle": (340.0, 520.0)}
 """Percentiles 1, 30 and 60 of English in cc_net's ``cutoff.csv``: head ends at the 30th, middle at
 the 60th. RedPajama-V2 has no signals for the tail.
 """
 
-PAGES_PER_PLANT: Final = 10
+PAGES_PER_PLANT = 10
 """One exact copy and one excerpt are added for every ten pages, rounded up."""
-MIRROR: Final = "mirror.invalid"
-EXCERPTS: Final = "excerpt.invalid"
-LONG_CHARS: Final = 20_000
+MIRROR = "mirror.invalid"
+EXCERPTS = "excerpt.invalid"
+LONG_CHARS = 20_000
 """Excerpts are taken from pages of at least so many characters."""
-EXCERPT_CHARS: Final = (400, 12_000)
+EXCERPT_CHARS = (400, 12_000)
 """Bounds of the drawn length at which an excerpt ends."""
 
 

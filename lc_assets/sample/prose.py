@@ -14,17 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 from pathlib import Path, PurePosixPath
 from platform import python_version
-from typing import Final
 from urllib.parse import quote
 
 from lc_assets.execution.executor import Executor
 from lc_assets.sample.pages import MIN_CHARS, Page, Texts
 
-STANDARD_LIBRARY: Final = "python"
-OWN_NAME: Final = "lc-assets"
+STANDARD_LIBRARY = "python"
+OWN_NAME = "lc-assets"
 """This package is excluded, so that the sample does not change with the package's code."""
 
-SUBJECTS: Final[Mapping[str, str]] = {
+SUBJECTS: Mapping[str, str] = {
     "python": "python",
     "databases": "SQLAlchemy alembic Mako",
     "figures": "matplotlib fonttools pillow contourpy pyparsing",
@@ -44,21 +43,21 @@ SUBJECTS: Final[Mapping[str, str]] = {
 }
 """Packages that this project depends on, by subject."""
 
-PAGE_CHARS: Final = 310_000
+PAGE_CHARS = 310_000
 """A page ends with the module in which it reaches this: more than 65,536 tokens, at 4.0 to 4.6
 characters a token in English documentation (measured over 37 packages).
 """
-MAX_FILE_BYTES: Final = 2_000_000
+MAX_FILE_BYTES = 2_000_000
 """Larger modules are assumed to be data tables."""
 
-MIN_WORDS: Final = 6
-MIN_LETTERS_SHARE: Final = 0.8
+MIN_WORDS = 6
+MIN_LETTERS_SHARE = 0.8
 """Of letters and blanks in a paragraph: sentences have 0.92 or more, lines of code 0.5 to 0.8."""
-SEQUENCE_WORDS: Final = 6
-MAX_SEEN_SHARE: Final = 1 / 3
+SEQUENCE_WORDS = 6
+MAX_SEEN_SHARE = 1 / 3
 """A line with more six-word sequences that occurred before is a repeat."""
 
-DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _LICENCE = re.compile(r"\.dist-info/(?:.*/)?(?:licen[cs]e|copying)[^/]*$", re.IGNORECASE)
 _LEFT_OUT = {"tests", "test", "idle_test", "_vendor", "site-packages", "dist-packages"}
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")

@@ -13,16 +13,15 @@ others.
 import html
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
 
 from lc_assets.formats.archives.writing import FetchedPage, index_lines, write_pages
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.sample.pages import Page, fraction
 
-ARCHIVE: Final = "pages.warc.gz"
-INDEX: Final = "pages.cdxj"
-MOST_LINKS: Final = 8
-ANCHOR_WORDS: Final = 3
+ARCHIVE = "pages.warc.gz"
+INDEX = "pages.cdxj"
+MOST_LINKS = 8
+ANCHOR_WORDS = 3
 
 
 def write_crawl(

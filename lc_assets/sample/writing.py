@@ -16,7 +16,6 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -49,14 +48,14 @@ from lc_assets.sources.redpajama_v2 import (
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard, SnapshotId, parse_snapshot
 
-REPORT: Final = "sample.json"
-CRAWL: Final = "crawl"
+REPORT = "sample.json"
+CRAWL = "crawl"
 """The folder of the crawls, beside the snapshots: the value of ``LC_CRAWL``."""
 
-DEFAULT_SEED: Final = 7
-DEFAULT_SNAPSHOTS: Final = ("2023-06", "2022-49")
-_DATED: Final = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
-_UNDATED: Final = datetime(2000, 1, 1, tzinfo=UTC)
+DEFAULT_SEED = 7
+DEFAULT_SNAPSHOTS = ("2023-06", "2022-49")
+_DATED = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
+_UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class SampleReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -43,13 +42,13 @@ from lc_assets.vocabulary import (
     usable_own_id,
 )
 
-KNOWN: Final = (*SUFFIXES, *TEXT)
-LISTING_BYTES: Final = 256 << 20
-SHARD_NAME_CHARS: Final = 60
-RECORDS_LOOKED_AT: Final = 20
+KNOWN = (*SUFFIXES, *TEXT)
+LISTING_BYTES = 256 << 20
+SHARD_NAME_CHARS = 60
+RECORDS_LOOKED_AT = 20
 """Number of records whose fields are named in an error about a missing text."""
 
-_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 @record

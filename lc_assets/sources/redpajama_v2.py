@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
 
 from lc_assets.errors import BadInput
 from lc_assets.lake.upstream import Upstream
 from lc_assets.records import record
 from lc_assets.vocabulary import BUCKETS, LANGUAGES, Shard, SnapshotId
 
-LISTING: Final = re.compile(r"[a-z]{2}-(?P<snapshot>.+)-(?:head_middle|tail)\.txt", re.ASCII)
+LISTING = re.compile(r"[a-z]{2}-(?P<snapshot>.+)-(?:head_middle|tail)\.txt", re.ASCII)
 """Name of a listing."""
 
 
@@ -117,7 +116,7 @@ def _shard(line: bytes, where: str) -> Shard:
         raise BadInput(f"{where}: {error}") from error
 
 
-PARTS: Final[Mapping[str, Callable[[Shard], str]]] = MappingProxyType(
+PARTS: Mapping[str, Callable[[Shard], str]] = MappingProxyType(
     {
         "documents": documents_path,
         "signals": signals_path,
@@ -125,7 +124,7 @@ PARTS: Final[Mapping[str, Callable[[Shard], str]]] = MappingProxyType(
         "minhash": minhash_path,
     }
 )
-LISTING_BYTES: Final = 64 << 20
+LISTING_BYTES = 64 << 20
 """RedPajama-V2's largest listing has about 10,000 lines of 22 bytes."""
 
 

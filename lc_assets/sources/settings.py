@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from lc_assets.errors import BadInput
 
-REDPAJAMA: Final = "redpajama"
+REDPAJAMA = "redpajama"
 """Name of the one source of a recipe that names none."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,19}", re.ASCII)

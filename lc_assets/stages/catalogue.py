@@ -7,13 +7,13 @@ module, which is imported when the stage is first used: a command over files nee
 
 import importlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import Stage
 from lc_assets.errors import BadInput
 
-MODULES: Final = (
+MODULES = (
     "documents.raw_snapshot",
     "documents.document_signals",
     "documents.filtered_documents",
@@ -46,7 +46,7 @@ MODULES: Final = (
 )
 """Modules of the stages, below this package."""
 
-NAMES: Final = tuple(module.partition(".")[2] for module in MODULES)
+NAMES = tuple(module.partition(".")[2] for module in MODULES)
 """Names of the stages."""
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -44,13 +44,13 @@ from lc_assets.sources.settings import SourceSettings
 from lc_assets.stages.catalogue import NAMES, needed_by, stage_named
 from lc_assets.vocabulary import NO_RULES
 
-DOCUMENT_STAGES: Final = ("longpack_documents", "clean_documents", "filtered_documents")
+DOCUMENT_STAGES = ("longpack_documents", "clean_documents", "filtered_documents")
 """Stages that publish documents, the one to be read first."""
 
-TOGETHER: Final = "documents"
+TOGETHER = "documents"
 """Name of the one source of all inputs."""
 
-ALL_DOCUMENTS: Final = {
+ALL_DOCUMENTS = {
     "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=0),
     "near_duplicate_pairs": NearDuplicateSettings(near=False),
     "token_grid": GriddingSettings(heldout_fraction=0),
@@ -58,12 +58,12 @@ ALL_DOCUMENTS: Final = {
 }
 """Sections of a recipe that removes no document."""
 
-_SUFFIXES: Final = {
+_SUFFIXES = {
     "longpack_documents": (DOCUMENTS_SUFFIX, REST_SUFFIX),
     "clean_documents": (JSON_SUFFIX, TABLE_SUFFIX),
     "filtered_documents": (DOCUMENTS_SUFFIX,),
 }
-_DROPPING: Final = {
+_DROPPING = {
     "clean_documents",
     "token_documents",
     "packing_tokens",
@@ -72,11 +72,11 @@ _DROPPING: Final = {
     "length_report",
 }
 """Stages that drop documents, of which no command builds two that drop the same."""
-_MOST_NAME_CHARS: Final = 20
-_INTERPRETED_BYTES: Final = 1 << 14
-_PLAIN: Final = {".jsonl", ".json", ".txt"}
+_MOST_NAME_CHARS = 20
+_INTERPRETED_BYTES = 1 << 14
+_PLAIN = {".jsonl", ".json", ".txt"}
 """Endings of files that are not compressed."""
-_PACKED: Final = 8
+_PACKED = 8
 """Bytes of text that a byte of another file is taken for."""
 
 

@@ -16,7 +16,6 @@ web server   one request per language and snapshot         changed files, unchan
 import re
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
 
 import msgspec
 
@@ -30,11 +29,11 @@ from lc_assets.sources.settings import SourcesSettings
 from lc_assets.stages.links.crawl_files import places_of
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
-LISTINGS: Final = "listings"
-FOLDERS: Final = ("documents", "quality_signals", "duplicates", "minhash")
+LISTINGS = "listings"
+FOLDERS = ("documents", "quality_signals", "duplicates", "minhash")
 _LISTING = re.compile(r"listings/([a-z]{2})-(.+)-head_middle\.txt", re.ASCII)
 
-TICK_SECONDS: Final = 20.0
+TICK_SECONDS = 20.0
 """After this time a tick leaves the other snapshots to the next one; Dagster's limit is 60 s."""
 
 

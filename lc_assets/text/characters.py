@@ -8,7 +8,6 @@ each.
 
 import re
 from functools import lru_cache
-from typing import Final
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from lc_assets.arrays import Bytes, UInt16s
 from lc_assets.compiling import compiled, inlined
 from lc_assets.text.hashing import whole
 
-TERMINAL_MARKS: Final = re.compile(
+TERMINAL_MARKS = re.compile(
     r"[\x21\x2e\x3f\u0589\u061d-\u061f\u06d4\u0700-\u0702\u07f9\u0837\u0839\u083d\u083e\u0964\u0965\u104a\u104b\u1362\u1367\u1368"
     r"\u166e\u1735\u1736\u17d4-\u17d6\u17d9\u17da\u1803\u1809\u1944\u1945\u1aa8-\u1aab\u1b5a\u1b5b\u1b5e\u1b5f\u1b7d\u1b7e\u1c3b"
     r"\u1c3c\u1c7e\u1c7f\u203c\u203d\u2047-\u2049\u2e2e\u2e3c\u2e53\u2e54\u3002\ua4ff\ua60e\ua60f\ua6f3\ua6f7\ua876\ua877\ua8ce"
@@ -31,7 +30,7 @@ TERMINAL_MARKS: Final = re.compile(
 159 characters.
 """
 
-PUNCTUATION: Final = re.compile(
+PUNCTUATION = re.compile(
     f"[{TERMINAL_MARKS.pattern[1:-1]}"
     r"\x00-\x08\x0b-\x1f\x22-\x2d\x2f\x3a-\x3e\x40\x5b-\x60\x7b-\x9f\xab\xb4\xbb\u2013\u2014\u2019\u201c-\u201e\u2026\u2236\u2501\u25ba"
     r"\u3001\u3008-\u300d\u3010\u3011\uff05\uff08\uff09\uff0c\uff11\uff1a\uff1b\uff5e]"
@@ -40,35 +39,35 @@ PUNCTUATION: Final = re.compile(
 full-width 1 among them.
 """
 
-WORD: Final = 1
+WORD = 1
 r"""A word character, ``\w``."""
-DENSE: Final = 2
+DENSE = 2
 """No white space (``str.isspace``)."""
-LETTER: Final = 4
+LETTER = 4
 """``str.isalpha``."""
-NOT_PUNCTUATION: Final = 8
+NOT_PUNCTUATION = 8
 """Not one of `PUNCTUATION`."""
-SYMBOL: Final = 16
+SYMBOL = 16
 """``#`` or ``…``."""
-BREAK: Final = 32
+BREAK = 32
 """Ends a line for ``str.splitlines``."""
-TERMINAL: Final = 64
+TERMINAL = 64
 """One of `TERMINAL_MARKS`."""
-ORDINARY: Final = 128
+ORDINARY = 128
 """ASCII, no full stop, no white space but the space."""
-UPPER: Final = 256
+UPPER = 256
 """``str.isupper``."""
-NOT_UPPER: Final = 512
+NOT_UPPER = 512
 """A word that holds it is not upper case: lower or title case."""
-LATIN: Final = 1024
+LATIN = 1024
 """One of ``a-zA-Z``."""
-NUMERIC: Final = 2048
+NUMERIC = 2048
 """``str.isnumeric``."""
 
-N_CODE_POINTS: Final = 0x40000
+N_CODE_POINTS = 0x40000
 """Entries of the table."""
 
-BEYOND: Final = DENSE | NOT_PUNCTUATION
+BEYOND = DENSE | NOT_PUNCTUATION
 """Bits of every character after the table's end."""
 
 

@@ -9,7 +9,7 @@ are the same on every machine and may be stored.
 from collections.abc import Collection
 from functools import cache
 from secrets import randbits
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 from lc_assets.arrays import Bytes, Int32s, Int64s, UInt32s, UInt64s
 from lc_assets.compiling import compiled
 
-MASK64: Final = (1 << 64) - 1
-GOLDEN: Final = 0x9E3779B97F4A7C15
+MASK64 = (1 << 64) - 1
+GOLDEN = 0x9E3779B97F4A7C15
 """2⁶⁴ divided by the golden ratio: the base of rolling hashes, and the step of SplitMix64."""
-FNV_BASIS: Final = 0xCBF29CE484222325
-FNV_PRIME: Final = 0x100000001B3
+FNV_BASIS = 0xCBF29CE484222325
+FNV_PRIME = 0x100000001B3
 
-_MULTIPLIER: Final = np.uint64(GOLDEN)
-_SHIFT: Final = np.uint64(29)
-_WIDTH: Final = np.uint64(64)
-_HALF: Final = np.uint64(32)
+_MULTIPLIER = np.uint64(GOLDEN)
+_SHIFT = np.uint64(29)
+_WIDTH = np.uint64(64)
+_HALF = np.uint64(32)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _27, _30, _31 = np.uint64(27), np.uint64(30), np.uint64(31)
-_SLOTS_PER_WORD: Final = 4
+_SLOTS_PER_WORD = 4
 
 Hashed = TypeVar("Hashed", int, NDArray[np.uint64])
 

@@ -3,17 +3,15 @@
 Numbers are exact: where hashes are equal, bytes are compared.
 """
 
-from typing import Final
-
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int32s, Int64s, UInt64s
 from lc_assets.compiling import compiled
 from lc_assets.text.hashing import absorb, bits_of, fill_slots, slot_in, slot_of, whole
 
-_FIRST_SLOTS: Final = 1 << 10
-_KEY_BYTES: Final = 16
-_MASKS: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
+_FIRST_SLOTS = 1 << 10
+_KEY_BYTES = 16
+_MASKS = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 """Masks that keep the given number of bytes of a number."""
 
 

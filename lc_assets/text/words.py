@@ -26,7 +26,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import accumulate, chain, groupby
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -94,22 +94,22 @@ def normalize(text: str) -> str:
     return " ".join(fold(text).split())
 
 
-_DROPPED: Final = 255
+_DROPPED = 255
 """In the table of ASCII: the character is removed. No ASCII character maps to it otherwise."""
-_IRREGULAR: Final = 1
+_IRREGULAR = 1
 """A kind: what the character becomes depends on its neighbours."""
-_WHITE: Final = 2
+_WHITE = 2
 """A kind: white space."""
 
-_SPACE: Final = 32
-_NEWLINE: Final = 10
+_SPACE = 32
+_NEWLINE = 10
 _EMOJI_FIRST, _EMOJI_LAST = 0x1F000, 0x1FBEF
 _IDEOGRAPHS_FIRST, _IDEOGRAPHS_LAST = 0x20000, 0x2F7FF
-_CAPITAL_SIGMA: Final = "\u03a3"
+_CAPITAL_SIGMA = "\u03a3"
 
-_GROWTH: Final = 3
+_GROWTH = 3
 """Maximum bytes of folded text per byte of text: U+0390 is two bytes, its decomposition six."""
-_PIECE_BYTES: Final = 1 << 16
+_PIECE_BYTES = 1 << 16
 """Bytes folded at a time, or a few more: one rare character sends that much through `normalize`."""
 
 

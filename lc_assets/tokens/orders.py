@@ -25,7 +25,7 @@ Source: LongCrawl64 (Manifest AI, 2024), "rolled by a random amount".
 
 import bisect
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from lc_assets.arrays import Booleans, Int64s, Integers, UInt16s, UInt32s, UInt64s
 from lc_assets.randomness import keyed_u64, within
 
-_STRETCH: Final = 4096
+_STRETCH = 4096
 """Rows per read: 24 µs for two mapped arrays; they contain about 48 rows of each of 84
 sources.
 """

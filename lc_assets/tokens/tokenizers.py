@@ -40,7 +40,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,7 +204,7 @@ def _utf8(text: str) -> bytes:
 _ANY_WORD = re.compile(r"[!-~](?=[ \n])")
 _LETTERS = re.compile(r"[A-Za-z](?= )")
 
-SAFE_CUTS: Final[Mapping[str, re.Pattern[str]]] = {
+SAFE_CUTS: Mapping[str, re.Pattern[str]] = {
     "gpt2": _ANY_WORD,
     "r50k_base": _ANY_WORD,
     "p50k_base": _ANY_WORD,

@@ -20,6 +20,7 @@ from lc_assets.sources import redpajama_v2
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.planning import plan
 from lc_assets.stages.releases.releasing import release
+from lc_assets.stages.shown import shown
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     CRAWL,
@@ -60,8 +61,8 @@ def assert_whole(context, built) -> None:
     assert {one.status for one in plan(context.lake, context.recipe, SNAPSHOTS)} == {"current"}
     assert {name.partition("/")[0] for name in built} == {stage.name for stage in STAGES}
     for name, version in built.items():
-        shown = stage_named(name.partition("/")[0]).show(context, version)
-        assert all(one.png() for one in shown.values.values() if isinstance(one, showing.Plot))
+        seen = shown(stage_named(name.partition("/")[0]), context, version)
+        assert all(one.png() for one in seen.values.values() if isinstance(one, showing.Plot))
     release(context.lake, "v1", context.recipe)
 
 

@@ -2,7 +2,7 @@
 as a duplicate.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -155,8 +155,8 @@ class NearDuplicateSettings(Settings):
     evidence_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
 
 
-PREFERENCES: Final = ("newest", "oldest", "longest", "best_perplexity")
-SOURCE: Final = "source="
+PREFERENCES = ("newest", "oldest", "longest", "best_perplexity")
+SOURCE = "source="
 
 
 class RemovalSettings(Settings):

@@ -6,7 +6,7 @@ documents.
 """
 
 from itertools import pairwise
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -19,9 +19,9 @@ Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-KEEP_ORDER: Final = ("bestfit", "concat")
+KEEP_ORDER = ("bestfit", "concat")
 """Methods of packing that keep a group of documents together and in order."""
-NO_SOURCE: Final = "nothing"
+NO_SOURCE = "nothing"
 
 
 class HtmlIndexSettings(Settings):

@@ -4,7 +4,7 @@ RedPajama-V2 upstream, recognized by metadata or name.
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -27,13 +27,13 @@ from lc_assets.sources.redpajama_v2 import LISTING, PARTS, parse_listing
 from lc_assets.stages.shown.columns import known_columns
 from lc_assets.vocabulary import Shard, parse_snapshot
 
-_ROWS_AT_ONCE: Final = 1 << 14
-_MANY: Final = 1000
+_ROWS_AT_ONCE = 1 << 14
+_MANY = 1000
 """Missing chunks; an array with more probably has wrong metadata, which may state any number
 of chunks.
 """
-_SIGNALS: Final = ".signals.json.gz"
-_EXPECTED: Final = ("documents", "signals", "duplicates")
+_SIGNALS = ".signals.json.gz"
+_EXPECTED = ("documents", "signals", "duplicates")
 """Parts of a shard that an upstream should have."""
 
 Lines = list[tuple[Any, ...]]

@@ -21,7 +21,7 @@ import bisect
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 import msgspec
 from fastwarc.warc import WarcRecordType
@@ -34,8 +34,8 @@ from lc_assets.formats.archives.records import WRONG_LENGTH, Block, Kinds, recor
 from lc_assets.formats.archives.responses import MAX_HEAD_BYTES, NoPage, is_html, read_summary
 from lc_assets.formats.corpora.containers import Unread
 
-_NO_DIGITS: Final = re.compile(r"\D", re.ASCII)
-_EARLIEST: Final = "00000101000000"
+_NO_DIGITS = re.compile(r"\D", re.ASCII)
+_EARLIEST = "00000101000000"
 
 
 class Capture(msgspec.Struct, frozen=True):
@@ -146,13 +146,13 @@ def _capture(block: Block, filename: str) -> Capture:
     )
 
 
-MAX_LINE_BYTES: Final = 1 << 20
+MAX_LINE_BYTES = 1 << 20
 """Maximum bytes of a line of an index."""
 
-BLOCK_BYTES: Final = 1 << 20
+BLOCK_BYTES = 1 << 20
 """Bytes of lines that are compared at a time."""
 
-_UNKNOWN: Final = ("-", "unk")
+_UNKNOWN = ("-", "unk")
 
 
 class _Fields(msgspec.Struct):
@@ -166,7 +166,7 @@ class _Fields(msgspec.Struct):
     digest: str = ""
 
 
-_FIELDS: Final = msgspec.json.Decoder(_Fields)
+_FIELDS = msgspec.json.Decoder(_Fields)
 
 
 def capture_of(line: bytes) -> Capture | str:

@@ -30,7 +30,7 @@ places sorted by archive and offset cost the fewest requests.
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 from fastwarc.warc import WarcRecordType
@@ -43,12 +43,12 @@ from lc_assets.formats.archives.responses import NoPage, html_of
 from lc_assets.formats.arrays.files import Piece, coalesced, cut_out
 from lc_assets.formats.corpora.containers import Unread
 
-MAX_PAGE_BYTES: Final = 16 << 20
+MAX_PAGE_BYTES = 16 << 20
 """Default limit for pages. Common Crawl truncates pages at 1 MiB, since 2025 at 5 MiB.
 """
 
-RESPONSES: Final = (WarcRecordType.response,)
-_OTHER_KINDS: Final = frozenset(
+RESPONSES = (WarcRecordType.response,)
+_OTHER_KINDS = frozenset(
     ("warcinfo", "request", "metadata", "revisit", "resource", "conversion", "continuation")
 )
 
@@ -95,18 +95,18 @@ def _html(block: Block, max_page_bytes: int) -> str:
 
 Found = TypeVar("Found")
 
-RECORDS_AT_ONCE: Final = 64
-BYTES_AT_ONCE: Final = 32 << 20
+RECORDS_AT_ONCE = 64
+BYTES_AT_ONCE = 32 << 20
 """Maximum bytes of one request, unless one record has more."""
 
-HEAD_BYTES: Final = 1 << 20
+HEAD_BYTES = 1 << 20
 """How much larger than its page a record may be."""
 
-PIECES_BEHIND: Final = 4
+PIECES_BEHIND = 4
 """Pieces read of a member that continues after its record."""
 
-_GZIP: Final = b"\x1f\x8b"
-_PLAIN: Final = b"WARC/"
+_GZIP = b"\x1f\x8b"
+_PLAIN = b"WARC/"
 
 
 class Spot(NamedTuple):

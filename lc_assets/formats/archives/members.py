@@ -11,20 +11,20 @@ import contextlib
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, cast
 
 from isal import igzip_lib
 
 from lc_assets.errors import CorruptFile
 
-_DAMAGE: Final = cast("type[Exception]", igzip_lib.IsalError)
+_DAMAGE = cast("type[Exception]", igzip_lib.IsalError)
 
-PIECE_BYTES: Final = 1 << 17
+PIECE_BYTES = 1 << 17
 """Compressed bytes per read."""
 
-_BEGINNING: Final = b"\nWARC/1."
+_BEGINNING = b"\nWARC/1."
 
-NO_PLACE: Final = -1
+NO_PLACE = -1
 """The offset of a record that does not begin a gzip member, so that it cannot be fetched alone."""
 
 

@@ -34,7 +34,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import BinaryIO, Final, Literal
+from typing import BinaryIO, Literal
 
 import pyarrow as pa
 
@@ -45,7 +45,7 @@ from lc_assets.formats.archives.members import Members
 from lc_assets.formats.archives.responses import HTML_TYPES
 from lc_assets.formats.parquet.opening import guarded
 
-INDEX: Final = pa.schema(
+INDEX = pa.schema(
     {
         "surt": "string",
         "url": "string",
@@ -59,10 +59,10 @@ INDEX: Final = pa.schema(
 )
 """Columns that are read of a row; see `lc_assets.formats.archives.captures.Capture`."""
 
-ROWS_AT_ONCE: Final = 1 << 14
+ROWS_AT_ONCE = 1 << 14
 """An address of 64 KiB in a dictionary may be named by each."""
 
-_NEEDED: Final = (
+_NEEDED = (
     "url_surtkey",
     "url",
     "fetch_time",
@@ -71,8 +71,8 @@ _NEEDED: Final = (
     "warc_record_offset",
     "warc_record_length",
 )
-_WHERE_KNOWN: Final = ("content_mime_type", "content_mime_detected", "content_digest")
-_UNKNOWN: Final = ("", "-", "unk")
+_WHERE_KNOWN = ("content_mime_type", "content_mime_detected", "content_digest")
+_UNKNOWN = ("", "-", "unk")
 
 
 def index_batches(stream: BinaryIO, *, where: str) -> Iterator[pa.RecordBatch]:
@@ -140,31 +140,29 @@ def _read(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 Kind = Literal["warc", "wat", "cdxj", "columnar"]
 
-ENDS: Final[dict[Kind, tuple[str, ...]]] = {
+ENDS: dict[Kind, tuple[str, ...]] = {
     "warc": (".warc.gz", ".warc"),
     "wat": (".warc.wat.gz", ".wat.gz", ".wat"),
     "cdxj": (".cdxj", ".cdxj.gz"),
     "columnar": (".parquet",),
 }
-LISTS: Final[dict[Kind, str]] = {
+LISTS: dict[Kind, str] = {
     "warc": "warc.paths.gz",
     "wat": "wat.paths.gz",
     "cdxj": "cc-index.paths.gz",
     "columnar": "cc-index-table.paths.gz",
 }
-MAX_PATH_CHARS: Final = 1024
-MOST_ARCHIVE_BYTES: Final = 1 << 43
+MAX_PATH_CHARS = 1024
+MOST_ARCHIVE_BYTES = 1 << 43
 """Maximum size of an archive: objects in buckets have at most 5 TiB. Servers report an error for
 bytes beyond that.
 """
 
-MAX_LIST_BYTES: Final = 256 << 20
+MAX_LIST_BYTES = 256 << 20
 """Common Crawl's longest list has 100,000 lines of 140 bytes."""
 
-_CLUSTER: Final = re.compile(r"(?:.*/)?cdx-\d+\.gz", re.ASCII)
-_OUTSIDE: Final = re.compile(
-    r"(?:^|/)(?:\.{1,2}|)(?:/|$)|[\x00-\x1f\x7f\\]|^[A-Za-z][A-Za-z0-9+.-]*:"
-)
+_CLUSTER = re.compile(r"(?:.*/)?cdx-\d+\.gz", re.ASCII)
+_OUTSIDE = re.compile(r"(?:^|/)(?:\.{1,2}|)(?:/|$)|[\x00-\x1f\x7f\\]|^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def kind_of(path: str) -> Kind | None:

@@ -8,7 +8,7 @@ Source: WARC 1.1 (ISO 28500:2017).
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
@@ -16,12 +16,12 @@ from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
 from lc_assets.formats.archives.members import NO_PLACE, Members, Plain, opened
 
-MOST_WRONG: Final = 100
+MOST_WRONG = 100
 """Records of a file whose lengths may be wrong; each may have to be read twice."""
-WRONG_LENGTH: Final = "wrong length"
+WRONG_LENGTH = "wrong length"
 """Why such a record is not read."""
 
-MAX_HEADER_BYTES: Final = 1 << 20
+MAX_HEADER_BYTES = 1 << 20
 """Maximum bytes of a record's header."""
 
 Kinds = tuple[WarcRecordType, ...]

@@ -20,7 +20,7 @@ import io
 import re
 import zlib
 from collections.abc import Callable
-from typing import BinaryIO, Final, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 import zstandard
 from fastwarc.stream_io import BrotliReader
@@ -31,15 +31,15 @@ from lc_assets.errors import CorruptFile
 from lc_assets.formats.archives.members import Members
 from lc_assets.formats.archives.records import MAX_HEADER_BYTES, Block
 
-HTML_TYPES: Final = ("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml")
-MAX_HEAD_BYTES: Final = 1 << 16
+HTML_TYPES = ("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml")
+MAX_HEAD_BYTES = 1 << 16
 """Bytes of a response that are read to parse its head."""
 
-PRESCAN_BYTES: Final = 1024
+PRESCAN_BYTES = 1024
 """Bytes in which HTML5 searches for the encoding that a page names."""
 
-_BLANKS: Final = codecs.BOM_UTF8 + b" \t\r\n\f"
-_MARKS: Final = (
+_BLANKS = codecs.BOM_UTF8 + b" \t\r\n\f"
+_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
@@ -186,8 +186,8 @@ def _head(record: WarcRecord) -> Head:
     return Head(status or 0, (record.http_content_type or "").lower())
 
 
-_CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n")
-_READ_BYTES: Final = 1 << 16
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n")
+_READ_BYTES = 1 << 16
 
 
 class Undecodable(Exception):
@@ -280,8 +280,8 @@ def _read(source: BinaryIO | Members, most_bytes: int) -> bytes:
     return bytes(found)
 
 
-NOTHING: Final = frozenset(("", "identity", "none"))
-UNDOING: Final[dict[str, Callable[[bytes, int], bytes]]] = {
+NOTHING = frozenset(("", "identity", "none"))
+UNDOING: dict[str, Callable[[bytes, int], bytes]] = {
     "chunked": _put_together,
     "gzip": _ungzipped,
     "x-gzip": _ungzipped,

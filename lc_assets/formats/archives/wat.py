@@ -29,7 +29,7 @@ Source: ia-web-commons, whose output Common Crawl publishes.
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 import msgspec
 from fastwarc.warc import WarcRecordType
@@ -47,11 +47,11 @@ from lc_assets.formats.archives.responses import NoPage, is_html
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.text.links.links import Link
 
-MAX_LINKS_BYTES: Final = 64 << 20
+MAX_LINKS_BYTES = 64 << 20
 """Default limit for a list of links."""
 
-A_HREF: Final = "A@/href"
-METADATA: Final = (WarcRecordType.metadata,)
+A_HREF = "A@/href"
+METADATA = (WarcRecordType.metadata,)
 
 
 class WatPage(msgspec.Struct, frozen=True):
@@ -116,7 +116,7 @@ class _Record(msgspec.Struct):
     envelope: _Envelope = msgspec.field(name="Envelope")
 
 
-_RECORD: Final = msgspec.json.Decoder(_Record)
+_RECORD = msgspec.json.Decoder(_Record)
 
 
 def wat_pages_at(

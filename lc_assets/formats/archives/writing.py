@@ -10,7 +10,7 @@ import re
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,7 +18,7 @@ from lc_assets.formats.archives.captures import Capture, timestamp_of
 from lc_assets.publishing import gzip_member
 from lc_assets.text.links.page_keys import surt
 
-_LINE_END: Final = re.compile(r"[\r\n]")
+_LINE_END = re.compile(r"[\r\n]")
 
 
 class FetchedPage(NamedTuple):

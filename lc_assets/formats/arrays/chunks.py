@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,12 @@ from lc_assets.publishing import publish
 TokenArray: TypeAlias = NDArray[np.unsignedinteger[Any]]
 """Token ids: uint16 or uint32."""
 
-ALL: Final = slice(None)
+ALL = slice(None)
 """All rows, or all tokens of the rows."""
 
-MOST_METADATA_BYTES: Final = 2**24
+MOST_METADATA_BYTES = 2**24
 """Maximum bytes of an array's metadata."""
-MOST_NAMED: Final = 1000
+MOST_NAMED = 1000
 """Maximum number of missing or damaged files that are named."""
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from lc_assets.records import frozen
 
@@ -25,7 +25,7 @@ class Piece(NamedTuple):
     stop: int
 
 
-NEAR_BYTES: Final = 64 * 2**10
+NEAR_BYTES = 64 * 2**10
 """Pieces of one file that are no further apart become one request: a request costs about as much as
 these bytes.
 """

@@ -57,18 +57,18 @@ from lc_assets.formats.checksums import SUFFIX, parse_checksums
 from lc_assets.publishing import publish_bytes
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
-METADATA: Final = ".zarray"
-ATTRIBUTES: Final = ".zattrs"
-VOCAB_SIZE: Final = "vocab_size"
+METADATA = ".zarray"
+ATTRIBUTES = ".zattrs"
+VOCAB_SIZE = "vocab_size"
 FILL: Final = 0
-CHUNK: Final = (2048, 2048)
+CHUNK = (2048, 2048)
 """Rows × tokens of a chunk: 8 MiB before compression."""
 
-MOST_IDS: Final = 1 << 16
+MOST_IDS = 1 << 16
 """Of a vocabulary: an id has two bytes."""
 
-_MAX_CHUNK_BYTES: Final = 256 * 2**20
-_BLOSC_HEADER: Final = struct.Struct("<4BIII")
+_MAX_CHUNK_BYTES = 256 * 2**20
+_BLOSC_HEADER = struct.Struct("<4BIII")
 
 
 class BloscCodec(msgspec.Struct, frozen=True, tag="blosc", tag_field="id"):
@@ -125,8 +125,8 @@ class ZstdCodec(msgspec.Struct, frozen=True, tag="zstd", tag_field="id"):
 
 
 FlatCodec = BloscCodec | ZstdCodec
-BLOSC: Final = BloscCodec()
-ZSTD: Final = ZstdCodec()
+BLOSC = BloscCodec()
+ZSTD = ZstdCodec()
 
 
 class _ZArray(msgspec.Struct):

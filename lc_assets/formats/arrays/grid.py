@@ -49,7 +49,7 @@ damage. Ids of an inner chunk beyond the array's edges are the array's fill valu
 import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -74,14 +74,14 @@ from lc_assets.formats.arrays.grid_layout import (
 )
 from lc_assets.publishing import publish_bytes
 
-KEPT_INDEX_BYTES: Final = 2**18
+KEPT_INDEX_BYTES = 2**18
 """Bytes of indexes kept per array. Each inner chunk is read by itself, and without this a walk down
 an array would read and check a shard's index 32 times.
 """
 
-_ABSENT: Final = 2**64 - 1
-CRC_BYTES: Final = 4
-_FRAME_OVERHEAD: Final = 1024
+_ABSENT = 2**64 - 1
+CRC_BYTES = 4
+_FRAME_OVERHEAD = 1024
 
 
 def create_grid(

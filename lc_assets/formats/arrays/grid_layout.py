@@ -8,7 +8,7 @@ Source: Zarr v3 core specification and its ``sharding_indexed`` codec.
 import math
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,30 +16,30 @@ import numpy as np
 from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile
 from lc_assets.records import frozen
 
-METADATA: Final = "zarr.json"
-FORMAT: Final = "lc-token-grid"
-OWN: Final = ("format", "format_version", "row_tokens", "vocab_size", "tokenizer")
+METADATA = "zarr.json"
+FORMAT = "lc-token-grid"
+OWN = ("format", "format_version", "row_tokens", "vocab_size", "tokenizer")
 """The format's own attributes."""
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION = 2
 """Version 1, which differs only in its default sizes, is read as well."""
 
-SHARD_ROWS: Final = 2048
-SHARD_TOKENS: Final = 65_536
-INNER_ROWS: Final = 64
+SHARD_ROWS = 2048
+SHARD_TOKENS = 65_536
+INNER_ROWS = 64
 """Rows of an inner chunk. A walk with long contexts keeps as many rows decoded, 84 times as many
 over 84 interleaved arrays (docs/chunking.md).
 """
-INNER_TOKENS: Final = 1024
+INNER_TOKENS = 1024
 """Tokens of an inner chunk. A context of this length decodes a chunk once, of half the length
 twice.
 """
-ZSTD_LEVEL: Final = 4
+ZSTD_LEVEL = 4
 """For inputs of up to 128 KiB, zstd finds matches as short as two ids only from level 4 on; for
 larger ones from level 3 on.
 """
-MOST_INNER_BYTES: Final = 2**26
+MOST_INNER_BYTES = 2**26
 """Largest inner chunk that is read or written; a reader holds at least one."""
-MOST_INNER: Final = 2**16
+MOST_INNER = 2**16
 """Most inner chunks of a shard: an index of a megabyte."""
 
 

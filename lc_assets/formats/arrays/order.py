@@ -23,7 +23,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 import msgspec
 import numpy as np
@@ -34,10 +34,10 @@ from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.publishing import publish_bytes
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 
-SOURCES: Final = "sources.json"
-MAX_SOURCES: Final = 2**16
+SOURCES = "sources.json"
+MAX_SOURCES = 2**16
 
-_VERSION: Final = re.compile(r"[A-Za-z0-9]{1,64}", re.ASCII)
+_VERSION = re.compile(r"[A-Za-z0-9]{1,64}", re.ASCII)
 
 
 class OrderSource(msgspec.Struct, frozen=True, kw_only=True):

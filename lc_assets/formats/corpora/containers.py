@@ -12,7 +12,7 @@ import io
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import BinaryIO, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
 import pyarrow as pa
@@ -83,15 +83,15 @@ def as_float(value: object) -> float | None:
     return None if isinstance(value, int) and abs(value) > sys.float_info.max else float(value)
 
 
-JSON_LINES: Final = (".jsonl.gz", ".json.gz", ".jsonl.zst", ".json.zst", ".jsonl", ".json")
-PARQUET: Final = (".parquet",)
-WET: Final = (".wet.gz", ".wet")
-WARC: Final = (".warc.gz", ".warc")
-SUFFIXES: Final = (*JSON_LINES, *PARQUET, *WET, *WARC)
-TEXT: Final = (".txt",)
+JSON_LINES = (".jsonl.gz", ".json.gz", ".jsonl.zst", ".json.zst", ".jsonl", ".json")
+PARQUET = (".parquet",)
+WET = (".wet.gz", ".wet")
+WARC = (".warc.gz", ".warc")
+SUFFIXES = (*JSON_LINES, *PARQUET, *WET, *WARC)
+TEXT = (".txt",)
 """Kinds that are read when a file is named; those in a folder are skipped."""
 
-MAX_DOCUMENT_BYTES: Final = 256 << 20
+MAX_DOCUMENT_BYTES = 256 << 20
 """Default limit for documents."""
 
 
@@ -104,7 +104,7 @@ class ReadingOptions(NamedTuple):
     quality: Quality = "fast"
 
 
-_READ_BYTES: Final = 1 << 18
+_READ_BYTES = 1 << 18
 
 
 def name_of_places(path: Path) -> str:
@@ -152,8 +152,8 @@ def plain_bytes(path: Path) -> Iterator[BinaryIO]:
             yield cast("BinaryIO", stack.enter_context(io.BufferedReader(inner, _READ_BYTES)))
 
 
-_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_ENCODER: Final = msgspec.json.Encoder()
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ENCODER = msgspec.json.Encoder()
 
 
 def json_line(document: CorpusDocument) -> bytes:

@@ -21,7 +21,6 @@ Source: WARC 1.1 (ISO 28500:2017).
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
 
 import msgspec
 from fastwarc.warc import WarcRecordType
@@ -36,8 +35,8 @@ from lc_assets.formats.corpora.containers import (
 )
 from lc_assets.text.html.page_text import page_text
 
-TEXTS: Final = (WarcRecordType.conversion,)
-PAGES: Final = (WarcRecordType.response, WarcRecordType.revisit)
+TEXTS = (WarcRecordType.conversion,)
+PAGES = (WarcRecordType.response, WarcRecordType.revisit)
 
 
 def read_wet(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:

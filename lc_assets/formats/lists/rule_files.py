@@ -40,7 +40,7 @@ from dataclasses import asdict, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import structs
@@ -51,10 +51,10 @@ from lc_assets.text.rules.line_rules import line_rules_of
 from lc_assets.text.rules.rules import LineEdit, Rule, RuleSet
 from lc_assets.vocabulary import NO_RULES
 
-_PRESETS: Final = resources.files("lc_assets") / "presets"
+_PRESETS = resources.files("lc_assets") / "presets"
 _PRESET_NAME = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII)
-_ENDLESS: Final = re.compile(r"0[xob][0-9A-Fa-f_]{3000}")
-_BOUNDS: Final = ("at_least", "at_most")
+_ENDLESS = re.compile(r"0[xob][0-9A-Fa-f_]{3000}")
+_BOUNDS = ("at_least", "at_most")
 
 Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 

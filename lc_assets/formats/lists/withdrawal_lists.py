@@ -32,7 +32,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from lc_assets.errors import BadInput, LcError
 from lc_assets.publishing import publish_bytes, writing_in
@@ -40,12 +40,12 @@ from lc_assets.records import record
 from lc_assets.text.links.addresses import KINDS, Kind, host_of, is_public_suffix, normal
 from lc_assets.vocabulary import parse_document_id
 
-COLUMNS: Final = ("kind", "value", "reason", "date")
-MAX_LINE_CHARS: Final = 16_384
-MAX_LIST_BYTES: Final = 64 << 20
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_DIGEST: Final = re.compile(r"[a-z0-9]+:[A-Za-z0-9]+", re.ASCII)
-_TEXT_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+COLUMNS = ("kind", "value", "reason", "date")
+MAX_LINE_CHARS = 16_384
+MAX_LIST_BYTES = 64 << 20
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DIGEST = re.compile(r"[a-z0-9]+:[A-Za-z0-9]+", re.ASCII)
+_TEXT_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
 @record

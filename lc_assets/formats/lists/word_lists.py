@@ -39,7 +39,7 @@ from collections.abc import Iterator, Mapping
 from importlib import resources
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -47,13 +47,13 @@ from lc_assets.errors import BadInput
 from lc_assets.text.referrals.words import SpecialWords, folded
 from lc_assets.text.signals.names import WordLists
 
-_NAMED_BY_LANGUAGE: Final = re.compile(r"(?:.*[_-])?([a-z]{2,3})(?:\.txt|\.json)?", re.ASCII)
-_WORDS: Final = msgspec.json.Decoder(list[str])
-_BY_LANGUAGE: Final = msgspec.json.Decoder(dict[str, list[str]])
-MOST_CATEGORIES: Final = 20
+_NAMED_BY_LANGUAGE = re.compile(r"(?:.*[_-])?([a-z]{2,3})(?:\.txt|\.json)?", re.ASCII)
+_WORDS = msgspec.json.Decoder(list[str])
+_BY_LANGUAGE = msgspec.json.Decoder(dict[str, list[str]])
+MOST_CATEGORIES = 20
 """Of a million sets."""
 
-_NUMBERS: Final = msgspec.json.Decoder(dict[str, int])
+_NUMBERS = msgspec.json.Decoder(dict[str, int])
 
 
 def read_word_lists(
@@ -179,8 +179,8 @@ def _decoded(file: Path, text: str, decoder: "msgspec.json.Decoder[Any]", expect
         raise BadInput(f"{file}: {error}; expected {expected} in JSON") from error
 
 
-PRESET: Final = "referral-words-en.txt"
-LISTS: Final = ("stop", "pronouns", "abbreviations")
+PRESET = "referral-words-en.txt"
+LISTS = ("stop", "pronouns", "abbreviations")
 
 
 def read_special_words(path: Path | None = None) -> SpecialWords:

@@ -28,7 +28,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -36,18 +36,18 @@ from lc_assets.arrays import Array
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.checksums import checksums_path
 
-MAGIC: Final = b"MMIDIDX\x00\x00"
-VERSION: Final = 1
-HEADER: Final = struct.Struct("<9sQBQQ")
-DTYPES: Final = {
+MAGIC = b"MMIDIDX\x00\x00"
+VERSION = 1
+HEADER = struct.Struct("<9sQBQQ")
+DTYPES = {
     code: np.dtype(name)
     for code, name in ((1, "u1"), (2, "i1"), (3, "<i2"), (4, "<i4"), (5, "<i8"), (8, "<u2"))
 }
 """Dtype of the ids by its code in the header."""
-CODES: Final = {dtype: code for code, dtype in DTYPES.items()}
-MOST_TOKENS: Final = 2**31 - 1
+CODES = {dtype: code for code, dtype in DTYPES.items()}
+MOST_TOKENS = 2**31 - 1
 """Longest sequence that an int32 length can state."""
-BLOCK: Final = 1 << 17
+BLOCK = 1 << 17
 """Sequences that are checked, or written, at once: 1 MiB of offsets."""
 
 Boundaries: TypeAlias = Array | range

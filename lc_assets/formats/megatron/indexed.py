@@ -22,7 +22,7 @@ import array
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from lc_assets.formats.megatron.idx import (
 from lc_assets.publishing import PUBLISHED, flush, make_folder, staging_path
 from lc_assets.tokens.dtypes import as_dtype
 
-COPIED_BYTES: Final = 4 << 20
+COPIED_BYTES = 4 << 20
 """Bytes of a ``.bin`` that are copied at a time."""
 
 

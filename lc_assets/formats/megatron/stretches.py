@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from lc_assets.errors import CorruptFile
 from lc_assets.formats.megatron.idx import bin_path
 from lc_assets.formats.megatron.indexed import MegatronReader
 
-GATHERING_THREADS: Final = 4
+GATHERING_THREADS = 4
 """Token files read at the same time; reading releases the GIL."""
 
 

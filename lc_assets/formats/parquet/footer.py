@@ -11,31 +11,31 @@ chunk has bytes and than `MOST_ITEMS`.
 import os
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.parquet.thrift import Fields, number_of, read_struct
 
-MAGIC: Final = b"PAR1"
-TAIL_BYTES: Final = 64 << 10
+MAGIC = b"PAR1"
+TAIL_BYTES = 64 << 10
 """Bytes of the first read from a file's end. They cover most footers, and all of a small file,
 which a server may send only as a whole.
 """
 
-MOST_FOOTER_BYTES: Final = 16 << 20
-MOST_NESTED: Final = 32
+MOST_FOOTER_BYTES = 16 << 20
+MOST_NESTED = 32
 """Maximum nesting of groups; a list of structs has three."""
 
-MOST_ITEMS: Final = 1 << 24
+MOST_ITEMS = 1 << 24
 """Maximum items in a row of a small chunk, and maximum rows of a small file."""
 
-VALUES_OF_A_BYTE: Final = 8
+VALUES_OF_A_BYTE = 8
 """Maximum rows per byte of a large file: a flag takes a bit."""
 
-STRING: Final = 6
-FIXED_STRING: Final = 7
-_REQUIRED: Final = 0
-_REPEATED: Final = 2
+STRING = 6
+FIXED_STRING = 7
+_REQUIRED = 0
+_REPEATED = 2
 
 
 class Leaf(NamedTuple):

@@ -11,7 +11,7 @@ in `formats.parquet.pages`.
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,17 +21,17 @@ from lc_assets.foreign_errors import NOT_PARQUET
 from lc_assets.formats.parquet.footer import FIXED_STRING, STRING, Chunk, Footer, read_footer
 from lc_assets.formats.parquet.pages import MOST_PAGE_BYTES, Pages, ReadAt, walk
 
-MOST_TIMES: Final = 1000
+MOST_TIMES = 1000
 """Maximum ratio of a decoded file to its size; that of deflate is not much larger. A decoded file
 may always have `FREELY` bytes.
 """
 
-FREELY: Final = 4 << 30
+FREELY = 4 << 30
 
-MOST_BATCH_BYTES: Final = 1 << 30
+MOST_BATCH_BYTES = 1 << 30
 """Maximum decoded bytes of one column in one batch."""
 
-SOME_BYTES: Final = 256 << 20
+SOME_BYTES = 256 << 20
 """Maximum bytes of a batch in all columns together, if its number of rows can be chosen."""
 
 

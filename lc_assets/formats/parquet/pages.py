@@ -13,7 +13,7 @@ Source: ``Encodings.md`` and ``parquet.thrift`` of apache/parquet-format.
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -22,22 +22,22 @@ from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.footer import STRING, Chunk
 from lc_assets.formats.parquet.thrift import number_of, read_struct, varint
 
-MOST_PAGE_BYTES: Final = 256 << 20
+MOST_PAGE_BYTES = 256 << 20
 """Writers end a page after the value that exceeds a megabyte. The longest document that is read has
 this size.
 """
 
-MOST_HEADER_BYTES: Final = 1 << 16
-_FIRST_BYTES: Final = 256
+MOST_HEADER_BYTES = 1 << 16
+_FIRST_BYTES = 256
 """Headers with statistics of short strings are shorter."""
 
 _DATA, _INDEX, _DICTIONARY, _DATA_2 = range(4)
-_DICTIONARY_INDICES: Final = (2, 8)
-DELTA_LENGTH_STRINGS: Final = 6
-DELTA_STRINGS: Final = 7
+_DICTIONARY_INDICES = (2, 8)
+DELTA_LENGTH_STRINGS = 6
+DELTA_STRINGS = 7
 
-_NOT_COMPRESSED: Final = 0
-_CODECS: Final = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
+_NOT_COMPRESSED = 0
+_CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 
 ReadAt = Callable[[int, int], bytes]
 """Reads bytes of a file, given an offset and a maximum size."""

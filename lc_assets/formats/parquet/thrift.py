@@ -7,11 +7,11 @@ deeper than `MOST_DEPTH`. Time and memory are linear in the bytes.
 Source: ``doc/specs/thrift-compact-protocol.md`` of apache/thrift.
 """
 
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from lc_assets.errors import CorruptFile
 
-MOST_DEPTH: Final = 12
+MOST_DEPTH = 12
 """Parquet's own structs are nested seven deep."""
 
 Fields: TypeAlias = dict[int, Any]
@@ -20,7 +20,7 @@ left out.
 """
 
 _TRUE, _FALSE, _BYTE, _DOUBLE, _STRING, _LIST, _STRUCT = 1, 2, 3, 7, 8, 9, 12
-_INTEGERS: Final = (4, 5, 6)
+_INTEGERS = (4, 5, 6)
 
 
 def read_struct(content: bytes, at: int, depth: int = 0) -> tuple[Fields, int]:

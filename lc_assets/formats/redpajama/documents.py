@@ -23,7 +23,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, BinaryIO, Final, TypeAlias
+from typing import Annotated, BinaryIO, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -79,7 +79,7 @@ class DocumentRecord(msgspec.Struct, frozen=True, kw_only=True):
     bucket: str = ""
 
 
-_DECODER: Final = msgspec.json.Decoder(DocumentRecord)
+_DECODER = msgspec.json.Decoder(DocumentRecord)
 
 
 def decode_document(line: bytes, *, where: str) -> DocumentRecord:
@@ -137,8 +137,8 @@ def id_int(document_id: str) -> int:
     )
 
 
-COLUMNS: Final = ("shard_id", "doc_id", "digest")
-BATCH_ROWS: Final = 65_536
+COLUMNS = ("shard_id", "doc_id", "digest")
+BATCH_ROWS = 65_536
 
 
 def read_duplicates(source: BinaryIO | Path, *, shard: Shard, where: str) -> frozenset[int]:

@@ -9,7 +9,7 @@ import gzip
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 import msgspec
 from isal import igzip, igzip_lib
@@ -19,16 +19,16 @@ from lc_assets.publishing import gzipped
 
 T = TypeVar("T")
 
-_ESCAPES: Final = re.compile(
+_ESCAPES = re.compile(
     rb"\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u[dD][89a-fA-F]\w\w|\\.", re.DOTALL
 )
 """Pairs of surrogates, lone surrogates, and the beginnings of other escapes in JSON."""
 
-SKIPPED_BYTES: Final = 1 << 20
+SKIPPED_BYTES = 1 << 20
 """Bytes of a too long line that are kept while it is skipped."""
 
 # isal's type stubs call its exception class an exception.
-_DAMAGE: Final = (gzip.BadGzipFile, cast("type[Exception]", igzip_lib.IsalError))
+_DAMAGE = (gzip.BadGzipFile, cast("type[Exception]", igzip_lib.IsalError))
 
 
 def read_lines(

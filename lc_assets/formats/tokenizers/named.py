@@ -25,7 +25,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 GPT2 = Vocabulary(name="gpt2", n_ids=50_257, eot=50_256, sha256=RANKS_SHA256)
 
-TIKTOKEN: Final = {
+TIKTOKEN = {
     known.name: known
     for known in (
         Vocabulary(
@@ -80,12 +80,12 @@ TIKTOKEN: Final = {
 }
 """OpenAI's other public vocabularies. Some ids below ``n_ids`` are not tokens."""
 
-GPT2_NAMES: Final = (GPT2.name, "r50k_base")
+GPT2_NAMES = (GPT2.name, "r50k_base")
 
-FILES: Final = ("tokenizer.json", "tokenizer.model")
+FILES = ("tokenizer.json", "tokenizer.model")
 
 _PRETOKENIZERS = {"p50k_base": "r50k", "cl100k_base": "cl100k", "o200k_base": "o200k"}
-_ON_THE_HUB: Final = re.compile(r"(?P<model>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.-]+))?")
+_ON_THE_HUB = re.compile(r"(?P<model>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.-]+))?")
 
 
 def vocabulary_of(setting: str) -> Vocabulary:

@@ -10,7 +10,7 @@ is summarised, because document frequencies are known only then. ``items.parquet
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -65,13 +65,13 @@ from lc_assets.text.contamination.overlaps import (
 )
 from lc_assets.text.contamination.scanning import Finds, find_grams
 
-EVIDENCE_SUFFIX: Final = ".contamination.parquet"
-FINDS_SUFFIX: Final = ".finds.parquet"
-ITEMS_FILE: Final = "items.parquet"
-COMMON_FILE: Final = "common.parquet"
-INDEX: Final = "index"
-IGNORED: Final = "ignored.npy"
-_CHECKED_DOCUMENTS: Final = 20
+EVIDENCE_SUFFIX = ".contamination.parquet"
+FINDS_SUFFIX = ".finds.parquet"
+ITEMS_FILE = "items.parquet"
+COMMON_FILE = "common.parquet"
+INDEX = "index"
+IGNORED = "ignored.npy"
+_CHECKED_DOCUMENTS = 20
 """Documents that the check scans again."""
 
 

@@ -6,7 +6,7 @@ All tables are Parquet and contain no document text. They are written by
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,8 @@ from lc_assets.text.contamination.grams import GramIndex, GramSettings, build_in
 from lc_assets.text.contamination.overlaps import Weigher, postings
 from lc_assets.text.contamination.scanning import Finds
 
-CONTAMINATED: Final = "contaminated"
-MOST_COMMON: Final = 1000
+CONTAMINATED = "contaminated"
+MOST_COMMON = 1000
 """Common n-grams that are listed."""
 
 FINDS = pa.schema(
@@ -39,7 +39,7 @@ FINDS = pa.schema(
 `lc_assets.text.contamination.scanning.Finds`.
 """
 
-FIND_COLUMNS: Final = ("grams", "starts", "ends", "lasts")
+FIND_COLUMNS = ("grams", "starts", "ends", "lasts")
 
 EVIDENCE = pa.schema(
     {

@@ -21,7 +21,6 @@ ascend from file to file.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -44,19 +43,19 @@ from lc_assets.stages.deduplication.index import (
 )
 from lc_assets.text.duplicates.clusters import Numbers, star_pairs
 
-CENTRES: Final = 16
+CENTRES = 16
 """Members of a bucket that all its others are paired with."""
-LEVELS: Final = 3
+LEVELS = 3
 """How often a large bucket is divided."""
-PAIRS_AT_ONCE: Final = 1 << 20
-PIECE_MEMBERS: Final = 1 << 18
+PAIRS_AT_ONCE = 1 << 20
+PIECE_MEMBERS = 1 << 18
 """New documents of a band that are sorted at once: a few megabytes, which fit into the processor's
 cache. Sorting all at once, 30 million documents took 1.6 times as long per document as 3 million;
 with this limit, 1.1 times.
 """
 
-CANDIDATES: Final = pa.schema({"a": "int64", "b": "int64", "band": "uint8"})
-PAIRS: Final = pa.schema({"a": "int64", "b": "int64", "bands": "uint64"})
+CANDIDATES = pa.schema({"a": "int64", "b": "int64", "band": "uint8"})
+PAIRS = pa.schema({"a": "int64", "b": "int64", "bands": "uint64"})
 """Bit k of ``bands`` is set when the documents share band k."""
 
 

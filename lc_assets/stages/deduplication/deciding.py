@@ -11,7 +11,7 @@ in the order, and none is removed for it.
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,23 +26,23 @@ from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWAL
 from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
 from lc_assets.tokens.orders import heldout
 
-NEAR: Final = "near"
-NEAR_HELDOUT: Final = "near heldout"
-WITHDRAWN: Final = "withdrawn"
-REASONS: Final = {
+NEAR = "near"
+NEAR_HELDOUT = "near heldout"
+WITHDRAWN = "withdrawn"
+REASONS = {
     DIGEST: "same digest",
     TEXT: "same text",
     URL: "same url",
     NEAR: "near duplicate",
 }
 
-_NOTHING: Final = {
+_NOTHING = {
     "removed": "number BIGINT, for_number BIGINT, reason VARCHAR",
     "texts": "number BIGINT, first BIGINT",
     "likeness": "one BIGINT, other BIGINT, similarity DOUBLE",
 }
-_DATED: Final = "k.date || ' rather than ' || CASE o.date WHEN '' THEN 'no date' ELSE o.date END"
-_ORDERS: Final = {
+_DATED = "k.date || ' rather than ' || CASE o.date WHEN '' THEN 'no date' ELSE o.date END"
+_ORDERS = {
     "newest": ("date DESC", "date", f"'newer: ' || {_DATED}"),
     "oldest": ("date = '', date", "date", f"'older: ' || {_DATED}"),
     "longest": (
@@ -178,12 +178,12 @@ def _why(prefer: Sequence[str]) -> str:
     return f"CASE {' '.join(cases)} ELSE 'first by id' END"
 
 
-_LIKENESS: Final = """
+_LIKENESS = """
     LEFT JOIN texts tk ON tk.number = c.kept LEFT JOIN texts t ON t.number = c.number
     LEFT JOIN likeness l
         ON l.one = least(coalesce(tk.first, c.kept), coalesce(t.first, c.number))
         AND l.other = greatest(coalesce(tk.first, c.kept), coalesce(t.first, c.number))"""
-_SAME_TEXT: Final = "coalesce(tk.first, c.kept) = coalesce(t.first, c.number)"
+_SAME_TEXT = "coalesce(tk.first, c.kept) = coalesce(t.first, c.number)"
 
 
 def clusters_query(prefer: Sequence[str]) -> str:

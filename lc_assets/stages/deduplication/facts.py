@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -32,8 +32,8 @@ from lc_assets.text.duplicates.keys import digest_key, text_key, url_key
 from lc_assets.vocabulary import parse_document_id
 
 DIGEST, TEXT, URL = "digest", "text", "url"
-_KEYS: Final = [f"{kind}_{half}" for kind in (DIGEST, TEXT, URL) for half in ("high", "low")]
-FACTS: Final = pa.schema(
+_KEYS = [f"{kind}_{half}" for kind in (DIGEST, TEXT, URL) for half in ("high", "low")]
+FACTS = pa.schema(
     [
         ("number", pa.int64()),
         ("id", pa.string()),
@@ -47,8 +47,8 @@ FACTS: Final = pa.schema(
 )
 """A document: ``number`` is its file's number × 2³² + its index in the file; missing keys are null.
 """
-_LINE_BYTES: Final = 200
-_NO_PAIRS: Final = "SELECT '' AS a, '' AS b, 0.0 AS similarity WHERE false"
+_LINE_BYTES = 200
+_NO_PAIRS = "SELECT '' AS a, '' AS b, 0.0 AS similarity WHERE false"
 
 
 def write_facts(path: Path, shards: Sequence[Path]) -> None:

@@ -16,7 +16,7 @@ its *number* the file's number × 2³² + its place. See docs/formats/signature-
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,7 +31,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.keys import ROW_BITS
 
-BANDS: Final = 18
+BANDS = 18
 """Bands of a signature.
 
 Candidates are compared before a document is removed, so bands may be generous: 18 of 7 rows. The
@@ -45,14 +45,14 @@ similarity  0.5     0.7     0.8     0.85    0.9
 9 × 13      0.001   0.08    0.40    0.69    0.93
 ==========  ======  ======  ======  ======  ======
 """
-ROWS: Final = 7
+ROWS = 7
 """Numbers of a band."""
 
-PLACE_BITS: Final = 32
-PLACES: Final = (1 << PLACE_BITS) - 1
-MANIFEST: Final = "bands.json"
+PLACE_BITS = 32
+PLACES = (1 << PLACE_BITS) - 1
+MANIFEST = "bands.json"
 
-BANDED: Final = pa.schema(
+BANDED = pa.schema(
     {
         "id": "string",
         "digest": "string",
@@ -60,7 +60,7 @@ BANDED: Final = pa.schema(
     }
 )
 """A document, by place."""
-BANDED_SHARDS: Final = pa.schema(
+BANDED_SHARDS = pa.schema(
     {
         "shard": "string",
         "n_bytes": "int64",

@@ -16,7 +16,7 @@ import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,7 +54,7 @@ from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.keys import Hashes, jaccard, shingle_hashes
 from lc_assets.vocabulary import Shard, parse_document_id
 
-NEAR_PAIRS: Final = pa.schema(
+NEAR_PAIRS = pa.schema(
     {
         "a": "string",
         "b": "string",
@@ -66,9 +66,9 @@ NEAR_PAIRS: Final = pa.schema(
 their true Jaccard index.
 """
 
-TABLE: Final = "near_pairs.parquet"
-REFUTED: Final = "less alike than the floor"
-COMPARED_AGAIN: Final = 20
+TABLE = "near_pairs.parquet"
+REFUTED = "less alike than the floor"
+COMPARED_AGAIN = 20
 """Number of pairs whose similarity the check recomputes."""
 
 

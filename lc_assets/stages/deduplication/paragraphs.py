@@ -9,7 +9,6 @@ compared, after excluding duplicates.
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 
@@ -25,10 +24,10 @@ from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.text.duplicates.keys import content_key
 from lc_assets.text.words import split_lines
 
-PARAGRAPHS_FILE: Final = "paragraphs.parquet"
-NOTHING_LEFT: Final = "nothing left"
+PARAGRAPHS_FILE = "paragraphs.parquet"
+NOTHING_LEFT = "nothing left"
 
-_FOUND: Final = pa.schema(
+_FOUND = pa.schema(
     {
         "high": "uint64",
         "low": "uint64",
@@ -37,7 +36,7 @@ _FOUND: Final = pa.schema(
         "end": "int64",
     }
 )
-PARAGRAPHS: Final = pa.schema(
+PARAGRAPHS = pa.schema(
     {
         "id": "string",
         "number": "int64",

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,9 @@ from lc_assets.foreign_errors import duckdb_errors_as_lc_errors
 from lc_assets.publishing import publish
 from lc_assets.records import frozen
 
-MEMORY: Final = 1 << 30
+MEMORY = 1 << 30
 """Bytes that one connection may take before it spills to disk."""
-LINES_AT_ONCE: Final = 1 << 16
+LINES_AT_ONCE = 1 << 16
 
 
 @frozen
@@ -92,9 +92,9 @@ class Queries:
                 yield int(numbers[start]), part.select(part.schema.names[1:])
 
 
-_IDLE: Final[list[Any]] = []
+_IDLE: list[Any] = []
 """Databases in memory, to be used again: opening one takes 14 CPU-ms, and a cursor none."""
-_OF_PARENT: Final[list[Any]] = []
+_OF_PARENT: list[Any] = []
 """Those of the process that this one was forked from, neither used nor closed: their threads are
 not in this one.
 """

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 
@@ -13,7 +12,7 @@ from lc_assets.lake.digests import digest_of
 from lc_assets.lake.versions import Published
 from lc_assets.vocabulary import parse_document_id
 
-REMOVALS: Final = pa.schema(
+REMOVALS = pa.schema(
     {
         "id": "string",
         "reason": "string",
@@ -26,7 +25,7 @@ REMOVALS: Final = pa.schema(
 """An excluded document; the document or item that it is a duplicate of or contains; the document
 that is finally kept; their similarity; the reason for the choice.
 """
-CLUSTERS: Final = pa.schema(
+CLUSTERS = pa.schema(
     {
         "id": "string",
         "cluster": "string",
@@ -40,8 +39,8 @@ CLUSTERS: Final = pa.schema(
 """Members of the clusters of near duplicates that a document of the partition belongs to;
 ``cluster`` is the least id in it. A similarity is null when the two share no band.
 """
-TABLE: Final = "removals.parquet"
-CLUSTERS_FILE: Final = "clusters.parquet"
+TABLE = "removals.parquet"
+CLUSTERS_FILE = "clusters.parquet"
 
 
 def removed_ids(folder: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ filtered documents and signatures. The files are described in
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -57,14 +57,14 @@ from lc_assets.stages.deduplication.index import (
 )
 from lc_assets.text.duplicates.keys import band_keys
 
-FILE_DOCUMENTS: Final = 1 << 16
+FILE_DOCUMENTS = 1 << 16
 """Number of documents at which a file of the index is complete.
 
 RedPajama-V2's shards keep about 40 documents each, and a search opens each file about forty times:
 one file per shard would cost 15 CPU-milliseconds each and exceed Linux's limit on memory maps per
 process.
 """
-CHECKED_FILES: Final = 2
+CHECKED_FILES = 2
 """Number of files whose bands the check computes again from the signatures."""
 SIGNED, NOT_SIGNED = "cut into bands", "not signed: fewer than 13 words"
 

@@ -11,7 +11,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -74,9 +74,9 @@ from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.shard_inputs import file_records
 from lc_assets.text.contamination.overlaps import without_spans
 
-CLEAN: Final = pa.schema({**IDENTITY, "date_download": "string", "n_chars": "int64"})
+CLEAN = pa.schema({**IDENTITY, "date_download": "string", "n_chars": "int64"})
 """The published documents, in the order of their file."""
-TEXT: Final = "raw_content"
+TEXT = "raw_content"
 
 
 def write_clean_documents(context: BuildContext, staging: StagingFolder) -> Counts:

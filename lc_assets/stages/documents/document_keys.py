@@ -19,7 +19,6 @@ values judged
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,11 +61,11 @@ from lc_assets.records import record
 from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import parse_document_id
 
-DOCUMENTS_FILE: Final = "documents.parquet"
-INDEX: Final = "document"
-TEXTS_AT_ONCE: Final = 32
-LINES_AT_ONCE: Final = 1 << 14
-DIGESTS_AGAIN: Final = 20
+DOCUMENTS_FILE = "documents.parquet"
+INDEX = "document"
+TEXTS_AT_ONCE = 32
+LINES_AT_ONCE = 1 << 14
+DIGESTS_AGAIN = 20
 """Number of documents whose text the check reads again."""
 
 

@@ -6,7 +6,7 @@ Values that rules test, stored so that other thresholds need no text (``NAME.val
 
 import contextlib
 from collections import Counter
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -53,10 +53,10 @@ from lc_assets.text.rules.models import NO_MODELS
 from lc_assets.text.signals.names import WordLists
 from lc_assets.text.signals.signals import measure_signals
 
-LINES_SUFFIX: Final = ".signals.json.gz"
-BYTES: Final = "bytes of text"
-WITHOUT_STOP_WORDS: Final = "documents without stop words of their language"
-WITHOUT_BAD_WORDS: Final = "documents without bad words of their language"
+LINES_SUFFIX = ".signals.json.gz"
+BYTES = "bytes of text"
+WITHOUT_STOP_WORDS = "documents without stop words of their language"
+WITHOUT_BAD_WORDS = "documents without bad words of their language"
 
 
 def write_document_signals(context: BuildContext, staging: StagingFolder) -> Counts:

@@ -5,7 +5,6 @@ dictionary per document took as long as decompressing and splitting the file.)
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ from lc_assets.build.tables import DROPPED
 from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.text.rules.rules import RuleSet
 
-DUPLICATE: Final = "duplicate"
+DUPLICATE = "duplicate"
 
 Reasons = Sequence[tuple[str, float]]
 """Names of what a document fails by, each with the value that was tested."""

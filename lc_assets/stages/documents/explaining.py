@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from math import isnan
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -41,7 +41,7 @@ from lc_assets.text.signals.names import NO_LISTS, SCALARS, WordLists
 from lc_assets.vocabulary import parse_document_id
 
 Values = Mapping[str, float | None]
-MAX_LINE_BYTES: Final = 256 << 20
+MAX_LINE_BYTES = 256 << 20
 
 
 @record

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from math import nan
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -37,7 +37,7 @@ from lc_assets.text.signals.names import CCNET_SIGNALS, NO_LISTS, SCALARS, WordL
 
 Document = DocumentRecord | CorpusDocument
 
-_TWO_LETTERS: Final = {"eng": "en", "deu": "de", "fra": "fr", "spa": "es", "ita": "it"}
+_TWO_LETTERS = {"eng": "en", "deu": "de", "fra": "fr", "spa": "es", "ita": "it"}
 """Common Crawl names languages by three letters, signals by two."""
 
 
@@ -203,7 +203,7 @@ class _Rest(msgspec.Struct, frozen=True):
     bucket: Any = ""
 
 
-_REST: Final = msgspec.json.Decoder(_Rest)
+_REST = msgspec.json.Decoder(_Rest)
 
 
 def described(record: Document, language: str, bucket: str, rules: RuleSet) -> dict[str, str]:

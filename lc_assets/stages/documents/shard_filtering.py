@@ -16,7 +16,7 @@ from itertools import groupby
 from math import isfinite, nan
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -63,24 +63,24 @@ from lc_assets.text.rules.rules import RuleSet, failures
 
 UNIQUE = "shards treated as unique"
 COMPUTED = "shards with computed signals"
-NO_TEXT: Final = "documents without a text"
+NO_TEXT = "documents without a text"
 """Counted per file, so that a stage that finds no text at all can report it."""
 
-NO_SIGNALS: Final = "no signals"
-OTHER_URL: Final = "signals of another url"
+NO_SIGNALS = "no signals"
+OTHER_URL = "signals of another url"
 """Signals and document have the same id but different addresses."""
 
-CHUNK_CHARS: Final = 32 << 20
-CHUNK_DOCUMENTS: Final = 1 << 15
+CHUNK_CHARS = 32 << 20
+CHUNK_DOCUMENTS = 1 << 15
 """Limits of a chunk of documents whose values are computed together; the first one reached ends it.
 """
 
 DROPPED_AT_ONCE = 1 << 17
 """Dropped documents in one row group: some 32 MiB."""
 
-PERPLEXITY: Final = "ccnet_perplexity"
+PERPLEXITY = "ccnet_perplexity"
 """Column of the perplexity that CCNet published with a document."""
-SPANS_FIELD: Final = "spans"
+SPANS_FIELD = "spans"
 """Of a record: which parts of its text are of which document."""
 
 

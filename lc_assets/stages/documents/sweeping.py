@@ -12,7 +12,7 @@ for any number of workers.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ SWEEP_SUFFIX = ".sweep.parquet"
 COUNTS = ("kept_alone", "kept_with_the_others")
 KEY = [name for name in SWEEP.names if name not in COUNTS]
 
-FACTORS: Final = (
+FACTORS = (
     0.0,
     0.1,
     0.25,
@@ -49,7 +49,7 @@ FACTORS: Final = (
 )
 """The grid, as multiples of a rule's own bound, which is one of them."""
 
-AROUND_ZERO: Final = (
+AROUND_ZERO = (
     -1.0,
     -0.1,
     -0.01,
@@ -69,7 +69,7 @@ AROUND_ZERO: Final = (
 )
 """The grid of a bound that is zero."""
 
-DIGITS: Final = 12
+DIGITS = 12
 """Significant digits of a threshold: 0.7 × 0.3 is 0.21."""
 
 

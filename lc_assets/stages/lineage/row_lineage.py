@@ -19,7 +19,6 @@ which takes fifty times as long.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -46,10 +45,10 @@ from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
 from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import SPLITS
 
-RECORDS_FILE: Final = "records.parquet"
-ROW_INDEX: Final = "row"
-REMOVED_INDEX: Final = "removed"
-RECORDS: Final = (
+RECORDS_FILE = "records.parquet"
+ROW_INDEX = "row"
+REMOVED_INDEX = "removed"
+RECORDS = (
     "split",
     "row",
     "id",
@@ -61,7 +60,7 @@ RECORDS: Final = (
     "n_tokens",
 )
 """Columns of `tables.ROWS` that identify a row's document and the position of its tokens."""
-SCHEMA: Final = pa.schema([ROWS.field(name) for name in RECORDS])
+SCHEMA = pa.schema([ROWS.field(name) for name in RECORDS])
 _Keys = tuple[UInt64s, UInt32s]
 
 

@@ -17,7 +17,6 @@ bucket is listed. Web servers need lists.
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 
@@ -42,7 +41,7 @@ from lc_assets.sources.opening import file_source
 from lc_assets.stages.links.link_tables import CRAWL_FILES
 from lc_assets.vocabulary import SnapshotId
 
-FILES_TABLE: Final = "crawl_files.parquet"
+FILES_TABLE = "crawl_files.parquet"
 
 
 @frozen

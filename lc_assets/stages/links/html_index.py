@@ -13,7 +13,7 @@ the crawl changes.
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from lc_assets.build.building import run_shards
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, reads_all_upstream_documents
@@ -69,13 +69,13 @@ from lc_assets.stages.links.page_captures import (
 from lc_assets.text.links.page_keys import page_key
 from lc_assets.vocabulary import SnapshotId
 
-INDEX_SUFFIX: Final = ".html_index.parquet"
-LOOKED_AT: Final = "records looked at again"
-OTHERS: Final = "records of another page"
-UNREAD: Final = "records that hold no page"
-LOOKED_AT_AGAIN: Final = 20
+INDEX_SUFFIX = ".html_index.parquet"
+LOOKED_AT = "records looked at again"
+OTHERS = "records of another page"
+UNREAD = "records that hold no page"
+LOOKED_AT_AGAIN = 20
 """Records that a check fetches to see whether they contain the page that the index names."""
-REASONS: Final = (NO_ADDRESS, NO_CAPTURE, NO_PAGE)
+REASONS = (NO_ADDRESS, NO_CAPTURE, NO_PAGE)
 
 
 def write_html_index(context: BuildContext, staging: StagingFolder) -> Counts:

@@ -21,7 +21,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -54,22 +54,22 @@ from lc_assets.stages.links.crawl_files import paths_of
 from lc_assets.stages.links.link_tables import CAPTURES, HTML_INDEX, PAGE_DOCUMENTS
 from lc_assets.text.links.page_keys import page_key, surt
 
-NO_CAPTURE: Final = "no capture"
-NO_PAGE: Final = "no capture with status 200 and HTML"
-WANTED: Final = pa.schema(
+NO_CAPTURE = "no capture"
+NO_PAGE = "no capture with status 200 and HTML"
+WANTED = pa.schema(
     {
         "surt": "string",
     }
 )
 
-_SECONDS: Final = "epoch(try_strptime({}, '%Y%m%d%H%M%S'))"
-_FAR: Final = 1 << 40
+_SECONDS = "epoch(try_strptime({}, '%Y%m%d%H%M%S'))"
+_FAR = 1 << 40
 """Seconds between two times of which one is not known."""
 
-NO_ADDRESS: Final = "no address of the web"
+NO_ADDRESS = "no address of the web"
 
-_PURPOSE: Final = "key of a wanted page"
-_LINE: Final = ("id", "url", "digest", "cc_segment", "date_download")
+_PURPOSE = "key of a wanted page"
+_LINE = ("id", "url", "digest", "cc_segment", "date_download")
 
 
 @record
@@ -157,10 +157,10 @@ def sorted_keys(path: Path, first: bytes) -> Iterator[bytes]:
                     yield wanted
 
 
-RECORDS: Final = "records read"
-CAPTURED: Final = "captures"
-LEFT_OUT: Final = "left out: "
-AT_ONCE: Final = 1024
+RECORDS = "records read"
+CAPTURED = "captures"
+LEFT_OUT = "left out: "
+AT_ONCE = 1024
 
 
 @record

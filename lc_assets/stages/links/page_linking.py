@@ -9,7 +9,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -32,17 +32,17 @@ from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.text.links.links import Extractor, Link, PageLinks, page_links
 from lc_assets.text.links.targets import Targets, targets_of
 
-LINKS_SUFFIX: Final = ".links.parquet"
-LISTS_SUFFIX: Final = ".links.jsonl.gz"
-FIELDS: Final[dict[Extractor, str]] = {"html5": "html5", "paper": "paper_regex"}
+LINKS_SUFFIX = ".links.parquet"
+LISTS_SUFFIX = ".links.jsonl.gz"
+FIELDS: dict[Extractor, str] = {"html5": "html5", "paper": "paper_regex"}
 """The field of a line of JSON that contains a page's links."""
 
-NO_ROOT: Final = "no root"
-LINKS: Final = "links"
-TARGETS: Final = "targets"
-LEFT_OUT: Final = "links left out: "
+NO_ROOT = "no root"
+LINKS = "links"
+TARGETS = "targets"
+LEFT_OUT = "links left out: "
 
-PAGES_AT_ONCE: Final = 256
+PAGES_AT_ONCE = 256
 """Documents whose records are fetched together and held in memory: about 2 MB at a crawl's lengths.
 """
 

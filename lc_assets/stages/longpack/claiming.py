@@ -10,7 +10,6 @@ are joined when the table is written.
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.tables import write_table
@@ -39,12 +38,12 @@ from lc_assets.stages.longpack.pages import (
 )
 from lc_assets.tokens.tokenizers import TextEncoding
 
-OTHER_SIDE: Final = "on the other side of the held-out split"
-OTHER_LANGUAGE: Final = "in another language"
-IN_DOCUMENT: Final = "its text is in the document"
+OTHER_SIDE = "on the other side of the held-out split"
+OTHER_LANGUAGE = "in another language"
+IN_DOCUMENT = "its text is in the document"
 
 
-LAST: Final = 2**63 - 1
+LAST = 2**63 - 1
 """Greater than every place of appearance: a page comes after the pages it links to."""
 
 

@@ -16,7 +16,6 @@ memory.
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 
@@ -26,19 +25,19 @@ from lc_assets.packing.longpack import KEPT, Offer, Rules, TurnState, take_turns
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.longpack.pages import PAGES, numbered_rows
 
-SOURCE_REMOVED: Final = "its page was removed"
-NO_ROOT: Final = "its page is no root"
-NOFOLLOW: Final = "nofollow"
-NAVIGATION: Final = "in menus only"
-NOT_IN_TEXT: Final = "anchor text not in the text"
-ITSELF: Final = "to the page itself"
-MISSING: Final = "no such page"
-REMOVED: Final = "the page was removed"
-HOME: Final = "a home page"
-NO_WORDS: Final = "no words for it"
-HUB: Final = "what its whole host points at"
+SOURCE_REMOVED = "its page was removed"
+NO_ROOT = "its page is no root"
+NOFOLLOW = "nofollow"
+NAVIGATION = "in menus only"
+NOT_IN_TEXT = "anchor text not in the text"
+ITSELF = "to the page itself"
+MISSING = "no such page"
+REMOVED = "the page was removed"
+HOME = "a home page"
+NO_WORDS = "no words for it"
+HUB = "what its whole host points at"
 
-LEAST_HUB: Final = 10
+LEAST_HUB = 10
 """A page linked to by at most this many pages of its host is not a hub, for hosts of any size."""
 
 
@@ -154,10 +153,10 @@ def _mark_hubs(database: Queries, settings: LongPackSettings) -> None:
             WHERE n > {settings.hub_share!r} * n_pages""")
 
 
-HELD_TABLE: Final = (
+HELD_TABLE = (
     "(root INTEGER, place BIGINT, page INTEGER, cluster INTEGER, cost BIGINT, round INTEGER)"
 )
-_KEPT_OFFERS: Final = pa.schema([(name, pa.int64()) for name in Offer._fields[:-1]])
+_KEPT_OFFERS = pa.schema([(name, pa.int64()) for name in Offer._fields[:-1]])
 
 
 def deal(database: Queries, rules: Rules, state: TurnState, number: int) -> dict[str, int]:

@@ -14,7 +14,7 @@ import contextlib
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,11 +34,11 @@ from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.longpack.pages import Run
 from lc_assets.stages.longpack.placing import SENT, Packing, SendTask, plan_parts
 
-TEXTS: Final = pa.schema({"part": "int64", "url": "string", "text": "string"})
+TEXTS = pa.schema({"part": "int64", "url": "string", "text": "string"})
 """Texts in transit, by bucket of the roots that need them."""
-SPAN_FIELDS: Final = ("role", "depth", "url", "keys", "cluster", "start", "stop", "n_tokens")
-LINES_AT_ONCE: Final = 64
-END: Final[tuple[tuple[int, int], Iterator[Any]]] = ((-1, -1), iter(()))
+SPAN_FIELDS = ("role", "depth", "url", "keys", "cluster", "start", "stop", "n_tokens")
+LINES_AT_ONCE = 64
+END: tuple[tuple[int, int], Iterator[Any]] = ((-1, -1), iter(()))
 
 
 @record

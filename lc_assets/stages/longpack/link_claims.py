@@ -10,7 +10,7 @@ are on one side of both. Only the tokens of needed pages are counted, with the r
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from lc_assets.stages.links.page_links import page_links_files
 from lc_assets.stages.longpack.claiming import Claims, claim_links
 from lc_assets.tokens.orders import heldout
 
-TABLE: Final = "claims.parquet"
+TABLE = "claims.parquet"
 
 
 def write_link_claims(context: BuildContext, staging: StagingFolder) -> Counts:

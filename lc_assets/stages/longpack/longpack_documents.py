@@ -10,7 +10,7 @@ import functools
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from lc_assets.build.building import run_shards
 from lc_assets.build.checks import (
@@ -55,11 +55,11 @@ from lc_assets.stages.longpack.pages import n_tokens_of
 from lc_assets.stages.longpack.placing import Packing
 from lc_assets.vocabulary import parse_document_id
 
-READ_AGAIN: Final = 12
+READ_AGAIN = 12
 """Packed documents whose texts the check compares with the filtered ones: the root and
 `PARTS_READ_AGAIN` children of each.
 """
-PARTS_READ_AGAIN: Final = 4
+PARTS_READ_AGAIN = 4
 
 
 def write_longpack_documents(context: BuildContext, staging: StagingFolder) -> Counts:

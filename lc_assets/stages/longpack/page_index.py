@@ -16,7 +16,7 @@ key. Lengths are those of the texts, without anchor lines and line ends.
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ from lc_assets.packing.lengths import PAPER, Growth, bucket_counts, growth
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.text.links.addresses import keys_of_parts
 
-MEASURES: Final = ("hit rate", "mean of ratios", "ratio of sums", "median ratio")
+MEASURES = ("hit rate", "mean of ratios", "ratio of sums", "median ratio")
 
 
 class Lengths(NamedTuple):
@@ -80,18 +80,18 @@ def beside_the_paper(found: Growth) -> list[tuple[str, float, float | None]]:
     return list(zip(MEASURES, ours, theirs, strict=True))
 
 
-PAGES_FILE: Final = "pages.parquet"
-INDEX: Final = "page"
-PAGES: Final = pa.schema(
+PAGES_FILE = "pages.parquet"
+INDEX = "page"
+PAGES = pa.schema(
     {
         "packed_id": "string",
         "id": "string",
         "url": "string",
     }
 )
-COLUMNS: Final = ("id", "child_id", "url")
+COLUMNS = ("id", "child_id", "url")
 """Of a table of spans: what `PAGES` calls by its own names."""
-LINES_AT_ONCE: Final = 1 << 16
+LINES_AT_ONCE = 1 << 16
 
 
 def write_page_index(folder: Path, spans: Iterable[Path]) -> int:

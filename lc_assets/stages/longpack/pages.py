@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +30,7 @@ from lc_assets.text.links.page_keys import is_home, key_host, page_key
 from lc_assets.tokens.orders import heldout
 from lc_assets.tokens.tokenizers import TextEncoding, Tokenizer, escape
 
-PAGES: Final = pa.schema(
+PAGES = pa.schema(
     {
         "file": "int32",
         "line": "int32",
@@ -50,7 +49,7 @@ PAGES: Final = pa.schema(
 of the id. ``side``: one bit per split, set if the document is held out.
 """
 
-FACTS: Final = pa.schema(
+FACTS = pa.schema(
     {
         "number": "int32",
         "content": "string",
@@ -61,15 +60,15 @@ FACTS: Final = pa.schema(
 blank.
 """
 
-NEEDED: Final = pa.schema({"line": "int64", "number": "int64"})
+NEEDED = pa.schema({"line": "int64", "number": "int64"})
 """A text that is needed: its line in the file of documents, and its page's number."""
 
-TITLE_CHARS: Final = 200
+TITLE_CHARS = 200
 """Maximum length of a title that replaces anchor texts."""
 
-UNTOKENIZABLE: Final = "tokenizer gave up"
+UNTOKENIZABLE = "tokenizer gave up"
 
-_INDEX: Final = re.compile(r"[^/?]+/index\.[A-Za-z0-9]{1,5}")
+_INDEX = re.compile(r"[^/?]+/index\.[A-Za-z0-9]{1,5}")
 
 
 Run = Callable[..., Counts]

@@ -8,7 +8,6 @@ are in memory together. A *group* is the files of roots that begin in one bucket
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +19,11 @@ from lc_assets.records import record
 from lc_assets.stages.deduplication.queries import Queries, parquet
 from lc_assets.stages.longpack.pages import numbered_rows
 
-BUCKET_TOKENS: Final = 8 << 20
+BUCKET_TOKENS = 8 << 20
 """About 40 MB of text, and as much again for the packed documents."""
-MOST_BUCKETS: Final = 256
+MOST_BUCKETS = 256
 
-PARTS: Final = pa.schema(
+PARTS = pa.schema(
     {
         "part": "int64",
         "file": "int32",
@@ -40,7 +39,7 @@ PARTS: Final = pa.schema(
 )
 """A group's parts, in their order; ``file`` and ``line`` are their root's."""
 
-SENT: Final = pa.schema({"line": "int64", "bucket": "int32", "part": "int64"})
+SENT = pa.schema({"line": "int64", "bucket": "int32", "part": "int64"})
 """Where the texts of a file are sent, by line."""
 
 

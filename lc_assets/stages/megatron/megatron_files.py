@@ -22,7 +22,6 @@ longest document.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -39,10 +38,10 @@ from lc_assets.tokens.dtypes import UINT16, as_dtype
 EPOCHS_SUGGESTED = 4
 
 
-KINDS: Final = ("nanogpt", "datasets", "mds")
-COLUMN: Final = "input_ids"
-BLOCK_IDS: Final = 1 << 21
-FILE_BYTES: Final = 500_000_000
+KINDS = ("nanogpt", "datasets", "mds")
+COLUMN = "input_ids"
+BLOCK_IDS = 1 << 21
+FILE_BYTES = 500_000_000
 """Ids of one Parquet file, in bytes before compression; the size that Hugging Face's own files
 have.
 """

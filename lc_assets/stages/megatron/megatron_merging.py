@@ -22,7 +22,7 @@ Source: Megatron-LM ``IndexedDatasetBuilder.add_index``. Megatron's docs recomme
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -37,10 +37,10 @@ from lc_assets.lake.receipts import decode_json, encode_json, with_checksum
 from lc_assets.packing.cutting import decomposed
 from lc_assets.publishing import publish_bytes, publish_folder, writing_in
 
-BLOCK_IDS: Final = 1 << 22
-LEFT_OVER: Final = "left over"
-SUFFIX: Final = ".receipt"
-TOKENS: Final = "token_documents"
+BLOCK_IDS = 1 << 22
+LEFT_OVER = "left over"
+SUFFIX = ".receipt"
+TOKENS = "token_documents"
 
 
 class Ids(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ Ids are read in blocks, so memory does not grow with the file.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from lc_assets.records import record
 from lc_assets.stages.megatron.megatron_merging import DataSetReceipt, read_receipt, receipt_path
 from lc_assets.tokens.dtypes import header_warning
 
-BLOCK: Final = 1 << 22
+BLOCK = 1 << 22
 """Ids, or sequences, that are checked at once."""
 
 

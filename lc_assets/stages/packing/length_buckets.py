@@ -10,7 +10,7 @@ import contextlib
 import gzip
 from collections import Counter
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 from lc_assets.build.building import run_shards
 from lc_assets.build.checks import JSON_SUFFIX, TABLE_SUFFIX
@@ -33,8 +33,8 @@ from lc_assets.publishing import gzipped, publish
 from lc_assets.records import record
 from lc_assets.stages.tokens.tokenizing import GAVE_UP
 
-DOCUMENTS: Final = "documents: "
-TOKENS: Final = "tokens: "
+DOCUMENTS = "documents: "
+TOKENS = "tokens: "
 
 
 @record

@@ -5,7 +5,7 @@ reader.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -29,11 +29,11 @@ from lc_assets.stages.packing.packing_writing import gather_pieces
 from lc_assets.stages.rows.token_grid import shared_nothing
 from lc_assets.vocabulary import SPLITS
 
-CHECKED_ROWS: Final = 64
+CHECKED_ROWS = 64
 """Rows of each split that are gathered again, from the grid and from Megatron's file; all of them
 if there are fewer.
 """
-SHOWN: Final = 5
+SHOWN = 5
 
 
 @dataclass

@@ -7,7 +7,7 @@ filled: `lc_assets.packing`, docs/packing.md.
 """
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -92,9 +92,9 @@ def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabula
     return found
 
 
-SPLIT: Final = ("seed", "heldout_fraction")
+SPLIT = ("seed", "heldout_fraction")
 """Settings of `token_grid` that determine which documents are held out."""
-_SUMS: Final = {
+_SUMS = {
     "repeated": "tokens repeated",
     "in_rows": "tokens in rows",
     "padding": "padding",

@@ -12,7 +12,6 @@ Memory holds the documents' ids, addresses and digests in Arrow, and four intege
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final
 
 import msgspec
 import numpy as np
@@ -33,15 +32,15 @@ from lc_assets.stages.tokens.tokenizing import TERMS
 from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import SPLITS
 
-DOCUMENTS: Final = pa.schema(
+DOCUMENTS = pa.schema(
     {"id": "string", "url": "string", "digest": "string", "document": "int64", "n_tokens": "int64"}
 )
 """What every plan reads of a document, besides its shard."""
-UPSAMPLE: Final = "upsample"
-TURN: Final = "packing"
-ROW_TURN: Final = "packed rows"
-GROUP_TURN: Final = "packing groups"
-LINES_AT_ONCE: Final = 1 << 16
+UPSAMPLE = "upsample"
+TURN = "packing"
+ROW_TURN = "packed rows"
+GROUP_TURN = "packing groups"
+LINES_AT_ONCE = 1 << 16
 """Documents whose ids and digests are held as Python strings at once."""
 
 

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -45,12 +45,12 @@ from lc_assets.records import record
 from lc_assets.stages.packing.packing_plans import PackingDocuments, span_lines
 from lc_assets.tokens.dtypes import megatron_dtype
 
-MOST_PIECES: Final = 1 << 16
-MOST_TOKENS: Final = 1 << 24
+MOST_PIECES = 1 << 16
+MOST_TOKENS = 1 << 24
 """Pieces and tokens of a group, unless one row has more: 64 MiB of ids of four bytes."""
 
-TEXTS: Final = "texts"
-SEPARATOR: Final = "\n\n"
+TEXTS = "texts"
+SEPARATOR = "\n\n"
 
 
 @record
@@ -288,7 +288,7 @@ def _gathered(task: PackedTask, plan: pa.Table, lengths: Int64s, places: Int64s)
     return ids
 
 
-COLUMNS: Final = ("token_shard", "document", "document_start", "document_stop", "n_tokens")
+COLUMNS = ("token_shard", "document", "document_start", "document_stop", "n_tokens")
 """Of `PACKED_SPANS`: what `gather_pieces` reads of a plan."""
 
 

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,9 +14,9 @@ from lc_assets.formats.arrays.chunks import ChunkedArray
 from lc_assets.lake.versions import Published
 
 DOCUMENTS, DROPPED = "*.documents.parquet", "*.dropped.parquet"
-IDX_HEADER: Final = struct.Struct("<9sQBQQ")
-DTYPES: Final = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
-LINES_AT_ONCE: Final = 1024
+IDX_HEADER = struct.Struct("<9sQBQQ")
+DTYPES = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
+LINES_AT_ONCE = 1024
 Line = dict[str, Any]
 
 

@@ -29,7 +29,7 @@ import itertools
 import json
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -56,7 +56,7 @@ from lc_assets.stages.releases.audited_files import (
 from lc_assets.text.links.addresses import Kind, normal, values_of
 from lc_assets.vocabulary import SPLITS
 
-SERVED: Final = {
+SERVED = {
     "token_grid": "rows.parquet",
     "packed_rows": "spans.parquet",
     "longpack_documents": "pages.parquet",

@@ -13,7 +13,6 @@ opening it raises an error that states them.
 
 import contextlib
 from collections.abc import Collection, Iterator
-from typing import Final
 
 import msgspec
 
@@ -28,10 +27,10 @@ from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.lineage.tracing import sources_of
 from lc_assets.stages.withdrawal.contents import Held, versions_with
 
-REJECTED: Final = "rejected-"
-UNNEEDED: Final = "not needed"
-HOLDS: Final = "holds withdrawn documents"
-UNFINISHED: Final = "never finished; may hold withdrawn documents"
+REJECTED = "rejected-"
+UNNEEDED = "not needed"
+HOLDS = "holds withdrawn documents"
+UNFINISHED = "never finished; may hold withdrawn documents"
 """Why folders of killed builds, and of builds whose checks failed, are deleted."""
 
 

@@ -18,7 +18,7 @@ import json
 import re
 from collections.abc import Mapping
 from importlib import resources
-from typing import Any, Final
+from typing import Any
 
 from lc_assets.build.recipe import plain
 from lc_assets.build.settings.common import CardSettings
@@ -41,13 +41,13 @@ from lc_assets.stages.reports import drawing
 from lc_assets.stages.reports.data_sheet import LENGTH_BINS, Sheet, sheet_of
 from lc_assets.tokens.dtypes import memory_dtype
 
-README: Final = "README.md"
-PAGE: Final = "index.html"
-SHEET: Final = "sheet.json"
-PLOTS: Final = ("plots/yield.png", "plots/reasons.png", "plots/lengths.png")
-MOST_REASONS: Final = 16
+README = "README.md"
+PAGE = "index.html"
+SHEET = "sheet.json"
+PLOTS = ("plots/yield.png", "plots/reasons.png", "plots/lengths.png")
+MOST_REASONS = 16
 
-SIZE_CATEGORIES: Final = (
+SIZE_CATEGORIES = (
     (10**3, "n<1K"),
     (10**4, "1K<n<10K"),
     (10**5, "10K<n<100K"),

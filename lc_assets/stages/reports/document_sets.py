@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -32,27 +32,27 @@ from lc_assets.records import record
 from lc_assets.stages.documents.shard_filtering import SPANS_FIELD
 from lc_assets.text.referrals.concepts import Part
 
-NATURAL: Final = "natural"
-LONGPACK: Final = "longpack"
-PACKED: Final = "packed"
+NATURAL = "natural"
+LONGPACK = "longpack"
+PACKED = "packed"
 
-STAGE_OF_SET: Final = {
+STAGE_OF_SET = {
     NATURAL: "filtered_documents",
     LONGPACK: "longpack_documents",
     PACKED: "packed_rows",
 }
-SETS: Final = tuple(STAGE_OF_SET)
+SETS = tuple(STAGE_OF_SET)
 
-GROUPS: Final = bucket_names()
+GROUPS = bucket_names()
 """Groups of lengths in tokens."""
 
-NAMES_OF_DOCUMENTS: Final = ("document", "child_id", "url", "id")
+NAMES_OF_DOCUMENTS = ("document", "child_id", "url", "id")
 """Fields of a span that identify its document; the first that is present and not empty counts;
 without any, each span is a document.
 """
 
 
-LENGTHS: Final = pa.schema(
+LENGTHS = pa.schema(
     {
         "id": "string",
         "length_group": "string",
@@ -62,7 +62,7 @@ LENGTHS: Final = pa.schema(
 )
 """`length_report`: one line per document of a set; ``n_chars`` is null where only ids are known."""
 
-LENGTH_SHARES: Final = pa.schema(
+LENGTH_SHARES = pa.schema(
     {
         "document_set": "string",
         "length_group": "string",
@@ -78,7 +78,7 @@ LENGTH_SHARES: Final = pa.schema(
 )
 """`length_report`: each set by length groups, and what is at least as long."""
 
-GROWTH: Final = pa.schema(
+GROWTH = pa.schema(
     {
         "n_roots": "int64",
         "n_packed": "int64",
@@ -90,7 +90,7 @@ GROWTH: Final = pa.schema(
 )
 """`length_report`: how roots grew by packing; see `lc_assets.packing`."""
 
-REFERRALS: Final = pa.schema(
+REFERRALS = pa.schema(
     {
         "id": "string",
         "length_group": "string",
@@ -109,7 +109,7 @@ REFERRALS: Final = pa.schema(
 ``n_parts`` is 0 if a document's parts are not distinguished.
 """
 
-DENSITIES: Final = pa.schema(
+DENSITIES = pa.schema(
     {
         "document_set": "string",
         "length_group": "string",
@@ -125,7 +125,7 @@ DENSITIES: Final = pa.schema(
 LongPack paper prints there, or null.
 """
 
-COMMON_WORDS: Final = pa.schema(
+COMMON_WORDS = pa.schema(
     {
         "word": "string",
         "n_pieces": "int64",

@@ -6,25 +6,25 @@ give the same bytes.
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-INCHES: Final = (6.4, 2.6)
-DOTS_PER_INCH: Final = 90
-INK: Final = "#1f3a5f"
-ACCENT: Final = "#c0572b"
-SHADES: Final = (INK, ACCENT, "#4f8a4e", "#8c6bb1", "#96801f", "#7f7f7f", "#3a87a3")
+INCHES = (6.4, 2.6)
+DOTS_PER_INCH = 90
+INK = "#1f3a5f"
+ACCENT = "#c0572b"
+SHADES = (INK, ACCENT, "#4f8a4e", "#8c6bb1", "#96801f", "#7f7f7f", "#3a87a3")
 """Each has a contrast of at least 3 to 1 against `PAPER`, as WCAG 2.2 requires of graphics."""
 
-PAPER: Final = "#ffffff"
+PAPER = "#ffffff"
 """Background of every plot, also in a dark theme."""
 
-MOST_CHARS: Final = 40
+MOST_CHARS = 40
 """Longest label; longer ones are shortened."""
 
-OUTSIDE: Final = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
-ABOVE: Final = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
+OUTSIDE = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
+ABOVE = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
 """Positions of a legend."""
 
 

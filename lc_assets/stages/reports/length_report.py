@@ -7,7 +7,7 @@ packing (`lc_assets.packing.lengths`).
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -51,9 +51,9 @@ from lc_assets.stages.reports.document_sets import (
 from lc_assets.stages.tokens.tokenizing import params_of
 from lc_assets.tokens.tokenizers import TextEncoding, escape
 
-SUFFIX: Final = ".lengths.parquet"
-SHARES_FILE: Final = "lengths.parquet"
-GROWTH_FILE: Final = "growth.parquet"
+SUFFIX = ".lengths.parquet"
+SHARES_FILE = "lengths.parquet"
+GROWTH_FILE = "growth.parquet"
 
 
 @record

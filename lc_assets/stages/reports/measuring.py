@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -33,9 +33,9 @@ from lc_assets.text.referrals.concepts import Background, Concepts, LexicalConce
 from lc_assets.text.referrals.referrals import count_referrals
 from lc_assets.text.referrals.words import SpecialWords
 
-SUFFIX: Final = ".referrals.parquet"
-COMMON_FILE: Final = "common_words.parquet"
-BACKGROUND: Final = "background"
+SUFFIX = ".referrals.parquet"
+COMMON_FILE = "common_words.parquet"
+BACKGROUND = "background"
 
 
 @record

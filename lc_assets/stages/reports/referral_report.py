@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,12 +59,12 @@ from lc_assets.stages.reports.measuring import (
 )
 from lc_assets.text.referrals.referrals import DISTANCES, KINDS, bucket_names
 
-DENSITIES_FILE: Final = "densities.parquet"
-BACKGROUND_DOCUMENTS: Final = 2000
+DENSITIES_FILE = "densities.parquet"
+BACKGROUND_DOCUMENTS = 2000
 """Natural documents from whose pieces common words are determined."""
-SAMPLED: Final = "referral sample"
+SAMPLED = "referral sample"
 
-PAPER_SET: Final = {NATURAL: "RefinedWeb", LONGPACK: "Packed"}
+PAPER_SET = {NATURAL: "RefinedWeb", LONGPACK: "Packed"}
 """Which of the paper's sets is shown beside one of ours."""
 
 

@@ -7,11 +7,10 @@ it was made from as ``stage.column``, separated by spaces. Types and nulls: docs
 
 from functools import cache
 from importlib import resources
-from typing import Final
 
 import msgspec
 
-UNKNOWN: Final = "as measured by a rule"
+UNKNOWN = "as measured by a rule"
 
 
 class Columns(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from lc_assets import arrow_compute as pc
 from lc_assets.build.checks import documents_files
@@ -28,11 +28,11 @@ from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
 from lc_assets.stages.withdrawal.reporting import partitions_to_rebuild, withdrawn_by_reason
 
-SHOWN_MULTIPLES: Final = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
+SHOWN_MULTIPLES = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
 """Of the applied threshold; the plot has more."""
-SHOWN_DOCUMENTS: Final = 8
-SHOWN_DOMAINS: Final = 12
-SHOWN_LINES: Final = 10
+SHOWN_DOCUMENTS = 8
+SHOWN_DOMAINS = 12
+SHOWN_LINES = 10
 HEAD, TAIL = 180, 120
 """Characters of a document that are shown."""
 

@@ -14,7 +14,7 @@ Files of LongPack's shards have names that begin with ``longpack-``.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -58,12 +58,12 @@ from lc_assets.stages.tokens.tokenizing import (
 )
 from lc_assets.vocabulary import parse_document_id
 
-FILTERED: Final = "filtered_documents"
-LONGPACK: Final = "longpack_documents"
-LABEL: Final = "longpack-"
+FILTERED = "filtered_documents"
+LONGPACK = "longpack_documents"
+LABEL = "longpack-"
 """Prefix of the names of LongPack's shards."""
 
-IN_LONGPACK: Final = "in a document of LongPack"
+IN_LONGPACK = "in a document of LongPack"
 """The reason why a natural document is skipped."""
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,26 +43,26 @@ from lc_assets.text.privacy.replacing import replace_personal
 from lc_assets.tokens.dtypes import stored_dtype
 from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape, first_ids, most_tokens
 
-SUFFIXES: Final = (".bin", ".bin.crc32", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)
+SUFFIXES = (".bin", ".bin.crc32", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)
 """Files of a tokenized shard."""
 
-TOO_SHORT: Final = "too few tokens"
-TOO_FEW_BYTES: Final = "too few bytes"
+TOO_SHORT = "too few tokens"
+TOO_FEW_BYTES = "too few bytes"
 """A token covers at least one byte, so a document of fewer bytes than the minimum need not be
 tokenized.
 """
-GAVE_UP: Final = "tokenizer gave up"
+GAVE_UP = "tokenizer gave up"
 """tiktoken panics at a run of about a million spaces; the fast tokenizer does not."""
-REPLACED: Final = "personal data replaced"
-BY_REFERENCE: Final = "files tokenized by the reference tokenizer"
-UNCHECKED: Final = "files not checked by a reference tokenizer"
+REPLACED = "personal data replaced"
+BY_REFERENCE = "files tokenized by the reference tokenizer"
+UNCHECKED = "files not checked by a reference tokenizer"
 
-CHECKED_FIRST: Final = 4
+CHECKED_FIRST = 4
 """Documents at the beginning of a shard that are all checked."""
-CHECKED_CHARS: Final = 20_000
+CHECKED_CHARS = 20_000
 """Length of a beginning: it costs the reference about 2 ms."""
 
-TERMS: Final = pa.schema(
+TERMS = pa.schema(
     {
         "terms": pa.list_(pa.int32()),
         "counts": pa.list_(pa.int32()),

@@ -23,7 +23,7 @@ built fails once a list names one of its documents, until it is rebuilt.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.build.lookups import ScannedTable
@@ -42,8 +42,8 @@ from lc_assets.stages.withdrawal import withdrawn_documents
 from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_document_id
 
-CHECK: Final = "nothing_withdrawn_is_served"
-SERVED: Final = frozenset(
+CHECK = "nothing_withdrawn_is_served"
+SERVED = frozenset(
     (
         "longpack_documents",
         "token_grid",
@@ -55,7 +55,7 @@ SERVED: Final = frozenset(
     )
 )
 """Stages that serve rows or texts."""
-WORKING_MATERIAL: Final = ("filtered_documents", "document_keys", "document_signals")
+WORKING_MATERIAL = ("filtered_documents", "document_keys", "document_signals")
 """Inputs of the stages that find withdrawn documents; never served."""
 Sought = Sequence[tuple[Kind, str]]
 """Kinds and normal values, as `lc_assets.text.links.addresses` has them."""

@@ -7,7 +7,7 @@ only, so rewording them rebuilds nothing.
 """
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -28,9 +28,9 @@ from lc_assets.lake.versions import Published
 from lc_assets.stages.withdrawal.withdrawn_documents import TABLE as ALL_TABLE
 from lc_assets.stages.withdrawal.withdrawn_documents import are_lists_named
 
-TABLE: Final = "withdrawals.parquet"
-COLUMNS: Final = ("id", "how", "for_id", "similarity")
-WITHDRAWALS: Final = pa.schema([WITHDRAWN.field(name) for name in COLUMNS])
+TABLE = "withdrawals.parquet"
+COLUMNS = ("id", "how", "for_id", "similarity")
+WITHDRAWALS = pa.schema([WITHDRAWN.field(name) for name in COLUMNS])
 """A withdrawn document, how it was matched, and for the same content the listed document it equals.
 """
 

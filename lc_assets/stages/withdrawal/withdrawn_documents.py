@@ -15,7 +15,7 @@ changed list changes no digest of a snapshot without a match.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -42,11 +42,11 @@ from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_T
 from lc_assets.stages.documents.document_keys import documents_of
 from lc_assets.text.links.addresses import Kind, values_of
 
-TABLE: Final = "withdrawn.parquet"
-LISTED: Final = "listed"
-SAME_DIGEST: Final = "same digest"
-NEAR_DUPLICATE: Final = "near duplicate"
-LOOKED_UP_AGAIN: Final = 64
+TABLE = "withdrawn.parquet"
+LISTED = "listed"
+SAME_DIGEST = "same digest"
+NEAR_DUPLICATE = "near duplicate"
+LOOKED_UP_AGAIN = 64
 """Entries that the check looks up again, one by one."""
 
 Line = dict[str, Any]

@@ -18,7 +18,7 @@ Source: 13 words, and at least 8 for a shorter item, are Brown et al. 2020 (GPT-
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from itertools import islice
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -149,8 +149,8 @@ def keys_of_totals(totals: UInt64s, length: int, key_bits: int) -> UInt64s:
     return mix64(totals ^ np.uint64(salt_of(length))) & np.uint64((1 << key_bits) - 1)
 
 
-BATCH_ITEMS: Final = 1000
-FILTER_BITS: Final = 16
+BATCH_ITEMS = 1000
+FILTER_BITS = 16
 """Bits of the filter per n-gram: it passes one other position in sixteen."""
 
 _CLASH = (

@@ -21,7 +21,6 @@ code points.
 
 import unicodedata
 from functools import cache
-from typing import Final
 
 import numpy as np
 
@@ -29,15 +28,15 @@ from lc_assets.arrays import Booleans, Int64s, UInt32s, UInt64s
 from lc_assets.compiling import compiled
 from lc_assets.text.hashing import FNV_PRIME, code_points, mix64_kernel
 
-PRIME: Final = np.uint64(FNV_PRIME)
+PRIME = np.uint64(FNV_PRIME)
 ALONE, MANY, REST = np.uint32(1 << 30), np.uint32(1 << 31), np.uint32((1 << 30) - 1)
 """Marks in the table: a word of its own; several code points, located by the `REST` of the entry.
 """
 
 SEPARATOR, DROPPED = 0, 1
 """Table entries of a character that ends a word, and of one that is dropped."""
-_PAGE: Final = 256
-_N_CODES: Final = 0x110000
+_PAGE = 256
+_N_CODES = 0x110000
 
 _APOSTROPHES = frozenset("'\u2018\u2019\u02bc\u02bb\u2032\u00b4`")
 _WITHOUT_SPACES = (

@@ -7,7 +7,7 @@ character, and some 20 per character that n-grams cover.
 """
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,8 @@ from lc_assets.text.contamination.loose_words import (
 )
 from lc_assets.text.hashing import GOLDEN, mix64_kernel
 
-VERIFIED_AT_ONCE: Final = 1 << 16
-FINDS_AT_FIRST: Final = 1 << 12
+VERIFIED_AT_ONCE = 1 << 16
+FINDS_AT_FIRST = 1 << 12
 """Room for occurrences; a text with more is scanned twice."""
 
 _BASE, _SALT = np.uint64(GOLDEN), np.uint64(FILTER_SALT)

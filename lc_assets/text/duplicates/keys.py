@@ -26,7 +26,6 @@ band    a band of a MinHash signature: 48 bits of all its rows and 16 of its fir
 
 import hashlib
 import struct
-from typing import Final
 
 import can_ada
 import numpy as np
@@ -41,18 +40,18 @@ from lc_assets.text.words import normalized_utf8
 Hashes = NDArray[np.uint64]
 Key = tuple[int, int]
 
-SHINGLE_WORDS: Final = 13
+SHINGLE_WORDS = 13
 """Words of a shingle in RedPajama-V2's MinHash."""
 
-TERM_BITS: Final = 20
+TERM_BITS = 20
 
-_SPACE: Final = np.uint8(32)
+_SPACE = np.uint8(32)
 _BASIS, _PRIME, _BASE = np.uint64(FNV_BASIS), np.uint64(FNV_PRIME), np.uint64(GOLDEN)
 
-ROW_BITS: Final = 16
+ROW_BITS = 16
 """Lowest bits of a band's key: they depend on the band's first row alone."""
 
-_TWO: Final = struct.Struct("<QQ")
+_TWO = struct.Struct("<QQ")
 
 
 def shingle_hashes(text: str, n: int = SHINGLE_WORDS) -> Hashes:

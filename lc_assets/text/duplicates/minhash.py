@@ -23,7 +23,7 @@ Source: ``app/src/dedupe/minhash.py`` and ``dedupe/utils.py`` of togethercompute
 import hashlib
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,8 @@ from lc_assets.text.words import normalized_utf8
 
 Signature = NDArray[np.uint32]
 
-N_PERMUTATIONS: Final = 128
-_MODULUS: Final = (1 << 61) - 1
+N_PERMUTATIONS = 128
+_MODULUS = (1 << 61) - 1
 
 
 @frozen
@@ -66,7 +66,7 @@ class Bands:
         return 4 * self.n_rows
 
 
-BANDS: Final = (Bands(1.0, 1, 128), Bands(0.9, 5, 25), Bands(0.8, 9, 13), Bands(0.7, 14, 9))
+BANDS = (Bands(1.0, 1, 128), Bands(0.9, 5, 25), Bands(0.8, 9, 13), Bands(0.7, 14, 9))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,17 +126,17 @@ def _fast() -> MinHashScheme:
     return MinHashScheme("lc-fast/1", factors, draws.astype(np.uint32))
 
 
-RPV2: Final = _rpv2()
+RPV2 = _rpv2()
 """RedPajama-V2's scheme; a published file without a label holds it."""
-FAST: Final = _fast()
+FAST = _fast()
 """This package's own."""
-SCHEMES: Final = MappingProxyType({scheme.label: scheme for scheme in (RPV2, FAST)})
+SCHEMES = MappingProxyType({scheme.label: scheme for scheme in (RPV2, FAST)})
 """Every scheme, by label."""
 
 
-_PRIME: Final = np.uint64(_MODULUS)
+_PRIME = np.uint64(_MODULUS)
 _61, _1, _32 = np.uint64(61), np.uint64(1), np.uint64(32)
-_HIGHEST: Final = np.uint32(0xFFFFFFFF)
+_HIGHEST = np.uint32(0xFFFFFFFF)
 _u32 = np.uint32
 
 
@@ -198,15 +198,15 @@ def _rpv2_in_numpy(normalized: Bytes) -> Signature | None:
     return numbers
 
 
-_LANES: Final = 16
+_LANES = 16
 """n-grams hashed by SHA-1 in parallel: as many 32-bit numbers as the widest registers hold.
 
 On signatures of whole documents this is twice as fast as hashlib on each n-gram (measured 2026-11,
 documents of 900 words, one core of an x86-64 server). Source: FIPS 180-4, section 6.1.
 """
-_ROUND_CONSTANTS: Final = np.array([0x5A827999, 0x6ED9EBA1, 0x8F1BBCDC, 0xCA62C1D6], np.uint32)
-_START: Final = np.array([0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0], np.uint32)
-_SPACE: Final = np.uint8(32)
+_ROUND_CONSTANTS = np.array([0x5A827999, 0x6ED9EBA1, 0x8F1BBCDC, 0xCA62C1D6], np.uint32)
+_START = np.array([0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0], np.uint32)
+_SPACE = np.uint8(32)
 
 
 @inlined

@@ -10,8 +10,6 @@ Of 73,377 pages of programs' manuals, the deepest is counted at 129 elements, an
 the true one (measured 2026-11).
 """
 
-from typing import Final
-
 import msgspec
 import numpy as np
 
@@ -57,23 +55,23 @@ _DOUBTED = 4  # a page is left where more than so many times its length is read 
 _PLAINTEXT = number_of("plaintext")
 
 
-MAX_DEPTH: Final = 512
+MAX_DEPTH = 512
 """Maximum nesting of elements; browsers have the same limit."""
 
-MAX_ATTRIBUTES: Final = 1024
+MAX_ATTRIBUTES = 1024
 """Maximum attributes of one tag; those of all ``html`` and of all ``body`` tags count together,
 because they are merged into one element.
 """
 
-MAX_REBUILT: Final = 1 << 19
+MAX_REBUILT = 1 << 19
 """Maximum formatting elements that are reopened: 360 bytes each."""
 
-LEFT_OPEN: Final = 256
+LEFT_OPEN = 256
 """Maximum formatting elements left open at a time."""
 
-TOO_DEEP: Final = "elements too deep in each other"
-TOO_MANY_ATTRIBUTES: Final = "too many attributes of one tag"
-TOO_TORN: Final = "too much formatting left open"
+TOO_DEEP = "elements too deep in each other"
+TOO_MANY_ATTRIBUTES = "too many attributes of one tag"
+TOO_TORN = "too much formatting left open"
 
 
 class Shape(msgspec.Struct, frozen=True):

@@ -11,8 +11,6 @@ Source: the HTML standard, 13.2.4 "Parse state", 13.2.6.4 "The rules for parsing
     content", and 13.2.6.5 for svg and math.
 """
 
-from typing import Final
-
 import numpy as np
 
 from lc_assets.arrays import Int64s
@@ -45,7 +43,7 @@ from lc_assets.text.html.tags import (
     flags_of,
 )
 
-BEYOND: Final = 1 << 40
+BEYOND = 1 << 40
 """A count above any limit."""
 
 (
@@ -68,7 +66,7 @@ all tags of html and body together. Whether it is no longer known which formatti
 whether a form began that no end tag ended.
 """
 
-N_COUNTS: Final = 11
+N_COUNTS = 11
 NAME, FLAGS, OFF_BEFORE = range(3)
 """Columns of the stack: name, flags, and how much formatting was left open before it."""
 

@@ -6,50 +6,50 @@ text end, and count attributes. `lc_assets.text.html.stack` models the effects o
 Source: the HTML standard, 13.2 "Parsing HTML documents", especially 13.2.5 "Tokenization".
 """
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int64s
 from lc_assets.compiling import compiled
 
-VOID: Final = 1 << 8
+VOID = 1 << 8
 """Has no content."""
-RAW: Final = 1 << 9
+RAW = 1 << 9
 """Its content is text up to its own end tag."""
-ENDS_P: Final = 1 << 10
+ENDS_P = 1 << 10
 """Its start ends an open paragraph."""
-ITEM_SCOPE: Final = 1 << 11
+ITEM_SCOPE = 1 << 11
 """The start tag of a list item does not search beyond it."""
-SCOPE: Final = 1 << 12
+SCOPE = 1 << 12
 """Most end tags do not search beyond it."""
-MARKER: Final = 1 << 13
+MARKER = 1 << 13
 """Formatting that is left open in it is forgotten at its end."""
-FORMATTING: Final = 1 << 14
+FORMATTING = 1 << 14
 """Is opened again after what ended it; those left open multiply with the paragraphs after them."""
-PASSED_OVER: Final = 1 << 15
+PASSED_OVER = 1 << 15
 """Is never on the stack, or adds no significant depth."""
-BLOCK: Final = 1 << 16
+BLOCK = 1 << 16
 """Its end tag ends everything within it that is in scope."""
-LIST: Final = 1 << 17
+LIST = 1 << 17
 """The end tag of a list item does not search beyond it."""
-KNOWN: Final = 1 << 18
+KNOWN = 1 << 18
 """An HTML element: within svg and math it ends them, or has an effect that is not modelled."""
-TEXT_ONLY: Final = 1 << 19
+TEXT_ONLY = 1 << 19
 """Within svg and math, mostly contains only text."""
-BREAKS: Final = 1 << 20
+BREAKS = 1 << 20
 """Has no content, and ends svg and math."""
-LOOSE: Final = 1 << 21
+LOOSE = 1 << 21
 """The start tag of a list item searches beyond it, though it is special."""
-SPECIAL: Final = ITEM_SCOPE | LOOSE
+SPECIAL = ITEM_SCOPE | LOOSE
 """A scope: end tags of other elements do not close elements outside of it."""
-ONLY_P: Final = 1 << 23
-P_SCOPE: Final = SCOPE | ONLY_P
+ONLY_P = 1 << 23
+P_SCOPE = SCOPE | ONLY_P
 """The end of a paragraph is not searched beyond it."""
-UNFOLLOWED: Final = 1 << 22
+UNFOLLOWED = 1 << 22
 """The effect of its start tag on open elements is not modelled."""
 
-KIND: Final = 0xFF
+KIND = 0xFF
 """Lowest bits of the flags: which rule an element has of its own."""
 (
     P,
@@ -72,11 +72,11 @@ KIND: Final = 0xFF
     SELECT,
 ) = (np.int64(kind) for kind in range(1, 19))
 
-_MODULUS: Final = (1 << 55) - 55
-_FACTOR: Final = 131
-_SLOTS: Final = 1024
+_MODULUS = (1 << 55) - 55
+_FACTOR = 131
+_SLOTS = 1024
 
-_WORDS: Final[dict[Any, str]] = {
+_WORDS: dict[Any, str] = {
     VOID: (
         "area base basefont bgsound br embed frame hr img image input keygen link meta param "
         "source track wbr col"
@@ -130,7 +130,7 @@ _WORDS: Final[dict[Any, str]] = {
     OTHER: "template frameset foreignobject annotation-xml",
     ROOT: "html body",
 }
-_ALSO_FOREIGN: Final = frozenset([*_WORDS[TEXT_ONLY].split(), "a"])
+_ALSO_FOREIGN = frozenset([*_WORDS[TEXT_ONLY].split(), "a"])
 
 
 def number_of(name: str) -> int:
@@ -149,7 +149,7 @@ def _flags() -> dict[str, int]:
     return {word: bits if word in _ALSO_FOREIGN else bits | KNOWN for word, bits in flags.items()}
 
 
-FLAGS_OF_NAMES: Final = _flags()
+FLAGS_OF_NAMES = _flags()
 """The flags of each name that HTML has a rule for."""
 
 
@@ -163,7 +163,7 @@ def _table() -> Int64s:
     return table
 
 
-_TABLE: Final = _table()
+_TABLE = _table()
 
 
 @compiled
@@ -192,8 +192,8 @@ def flags_of(number: int) -> int:
     return 0
 
 
-_LONGEST: Final = 16
-_SCRIPT: Final = number_of("script")
+_LONGEST = 16
+_SCRIPT = number_of("script")
 _LESS, _MORE, _SLASH, _EQUALS, _QUOTE, _APOSTROPHE = 60, 62, 47, 61, 34, 39
 _DASH, _BANG, _OPEN_BRACKET = 45, 33, 91
 

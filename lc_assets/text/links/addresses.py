@@ -28,7 +28,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 import can_ada
 import numpy as np
@@ -37,8 +37,8 @@ from publicsuffixlist import PublicSuffixList
 from lc_assets.arrays import UInt32s, UInt64s
 from lc_assets.randomness import keyed_u64
 
-_IP: Final = re.compile(r"\d+\.\d+\.\d+\.\d+|\[.*\]", re.ASCII)
-MAX_ADDRESS_CHARS: Final = 8192
+_IP = re.compile(r"\d+\.\d+\.\d+\.\d+|\[.*\]", re.ASCII)
+MAX_ADDRESS_CHARS = 8192
 """A longer address is truncated: no browser accepts it."""
 
 
@@ -202,7 +202,7 @@ def _suffixes() -> PublicSuffixList:
 
 
 Kind = Literal["document", "url", "domain", "digest"]
-KINDS: Final[tuple[Kind, ...]] = ("document", "url", "domain", "digest")
+KINDS: tuple[Kind, ...] = ("document", "url", "domain", "digest")
 
 
 def normal(kind: Kind, value: str) -> str:

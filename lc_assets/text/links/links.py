@@ -19,7 +19,7 @@ Source: LongPack (ICLR 2025), Appendix.
 
 import re
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -28,23 +28,23 @@ from lc_assets.text.html.guard import refusal_of
 
 Extractor = Literal["html5", "paper"]
 
-REGEX_REF: Final = re.compile(r'<a[^>]+?href="[^>]+?"[^>]*?>[^<]+</a>')
-REGEX_URL: Final = re.compile(r'href="([^">]+?)"')
-REGEX_KEY: Final = re.compile(r">([^<]+)</a>")
+REGEX_REF = re.compile(r'<a[^>]+?href="[^>]+?"[^>]*?>[^<]+</a>')
+REGEX_URL = re.compile(r'href="([^">]+?)"')
+REGEX_KEY = re.compile(r">([^<]+)</a>")
 """The paper's expressions, as printed."""
 
-UNVOUCHED: Final = frozenset({"nofollow", "sponsored", "ugc"})
+UNVOUCHED = frozenset({"nofollow", "sponsored", "ugc"})
 """Values of ``rel`` by which a page's author does not vouch for what is linked to."""
 
-MAX_LINKS_AROUND: Final = 16
+MAX_LINKS_AROUND = 16
 """Maximum nesting of links; an HTML5 parser nests links only by way of tables, objects or svg.
 """
 
-LINKS_IN_LINKS: Final = "links within links within links"
+LINKS_IN_LINKS = "links within links within links"
 
 # of anchor texts at most, where links were not counted within each other: a tenth of a second
-_TEXT_BYTES: Final = 100_000_000
-_MENUS: Final = "nav,header,footer,aside,[role~=navigation i]"
+_TEXT_BYTES = 100_000_000
+_MENUS = "nav,header,footer,aside,[role~=navigation i]"
 
 
 class Link(msgspec.Struct, frozen=True):

@@ -37,17 +37,16 @@ those of 1,252 real pages; other programs know more session ids and odd escapes.
 """
 
 import re
-from typing import Final
 from urllib.parse import unquote_to_bytes
 
 import can_ada
 
-MAX_ADDRESS_CHARS: Final = 8192
+MAX_ADDRESS_CHARS = 8192
 """A longer address has no key: RFC 9110 asks servers for 8,000 octets, and longer ones hold
 data rather than a name.
 """
 
-TRACKING_PARAMETERS: Final = frozenset(
+TRACKING_PARAMETERS = frozenset(
     (
         "dclid",
         "fbclid",
@@ -74,10 +73,10 @@ TRACKING_PARAMETERS: Final = frozenset(
 ``utm_``.
 """
 
-_PORTS: Final = (":80", ":443")
-_ENDS: Final = ("/index.html", "/index.htm")
-_ESCAPE: Final = re.compile("%([0-9A-Fa-f]{2})?")
-_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_PORTS = (":80", ":443")
+_ENDS = ("/index.html", "/index.htm")
+_ESCAPE = re.compile("%([0-9A-Fa-f]{2})?")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
 def page_key(url: str) -> str | None:
@@ -180,13 +179,13 @@ def _escape(found: re.Match[str]) -> str:
     return char if char in _UNRESERVED else f"%{digits.upper()}"
 
 
-_NUMBERED: Final = re.compile(r"www\d*\.", re.ASCII)
-_SLASHES: Final = re.compile(rb"/{2,}")
-_TO_ESCAPE: Final = re.compile(rb"[^!\"$&-~]")
-_PATH_SESSIONS: Final = re.compile(
+_NUMBERED = re.compile(r"www\d*\.", re.ASCII)
+_SLASHES = re.compile(rb"/{2,}")
+_TO_ESCAPE = re.compile(rb"[^!\"$&-~]")
+_PATH_SESSIONS = re.compile(
     r";jsessionid=[0-9a-z]{32}|/\((?:[a-z]\([0-9a-z]{24}\))+\)(?=/.*\.aspx)|/\([0-9a-z]{24}\)(?=/.*\.aspx)"
 )
-_QUERY_SESSIONS: Final = re.compile(
+_QUERY_SESSIONS = re.compile(
     r"(?:(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]+&cftoken=[^&]+)(?:&|$)"
 )
 

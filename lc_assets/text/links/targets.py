@@ -21,14 +21,14 @@ number, or without any word.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from lc_assets.text.links.links import Link
 from lc_assets.text.links.page_keys import page_key
 
-_GENERIC: Final = (
+_GENERIC = (
     # English
     "here|click here|click|this|this link|this page|link|more|read more|more info|"
     "learn more|see more|show more|view more|find out more|continue|continue reading|"
@@ -54,12 +54,12 @@ _GENERIC: Final = (
     "scopri di più|successivo|precedente|indietro|pagina successiva|pagina precedente|"
     "torna su|cerca|accedi|stampa"
 )
-GENERIC: Final = frozenset(_GENERIC.split("|"))
+GENERIC = frozenset(_GENERIC.split("|"))
 """Anchor texts that name an action rather than the target, in RedPajama-V2's five languages:
 lower case, words separated by one space.
 """
 
-_WORD: Final = re.compile(r"\w+")
+_WORD = re.compile(r"\w+")
 
 
 def words_of(text: str) -> str:
@@ -99,24 +99,24 @@ def occurs_in(anchor_words: str, text_words: str) -> bool:
     return len(anchor_words) > 1 and anchor_words in text_words
 
 
-EMPTY: Final = "empty address"
-FRAGMENT: Final = "place within the page"
-SCHEME: Final = "not http"
-BROKEN: Final = "no address"
-ITSELF: Final = "the page itself"
-RELATIVE: Final = "relative address"
-REASONS: Final = (EMPTY, FRAGMENT, SCHEME, BROKEN, ITSELF, RELATIVE)
+EMPTY = "empty address"
+FRAGMENT = "place within the page"
+SCHEME = "not http"
+BROKEN = "no address"
+ITSELF = "the page itself"
+RELATIVE = "relative address"
+REASONS = (EMPTY, FRAGMENT, SCHEME, BROKEN, ITSELF, RELATIVE)
 """Why a link has no target."""
 
-BETWEEN_KEYS: Final = ", "
+BETWEEN_KEYS = ", "
 
-COMPARED_CHARS: Final = 1 << 28
+COMPARED_CHARS = 1 << 28
 """Characters of a page's text that its anchors are looked for in, all together: a twentieth of a
 second. Anchors after that count as not in the text; it takes 5,000 of them and 50,000 characters.
 """
 
-_HTTP: Final = ("http://", "https://")
-_WHITE: Final = " \t\n\f\r"
+_HTTP = ("http://", "https://")
+_WHITE = " \t\n\f\r"
 
 
 class Target(msgspec.Struct, frozen=True):

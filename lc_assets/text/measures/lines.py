@@ -15,8 +15,6 @@ Sources: ``gopher_quality_filter.py``, ``gopher_repetition_filter.py`` and
 ``fineweb_quality_filter.py`` of datatrove 0.10.1; ``taggers/gopher.py`` of Dolma.
 """
 
-from typing import Final
-
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int32s, Int64s, UInt16s
@@ -36,7 +34,7 @@ from lc_assets.text.hashing import hash_seed, utf8_of, whole
 from lc_assets.text.measures.words import require_measurable
 from lc_assets.text.numbering import number_pieces
 
-SHORT_LINE: Final = 30
+SHORT_LINE = 30
 """Characters of the longest line that FineWeb calls short."""
 
 

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from lc_assets.text.measures.words import WORD_KINDS, Words, read_words
 from lc_assets.text.numbering import count_grams, number_pieces
 from lc_assets.text.rules.line_rules import C4, REFINEDWEB, Edited, edit
 
-GZIP_LEVEL: Final = 6
+GZIP_LEVEL = 6
 _SENTENCE = re.compile(r"\b[^.!?]+[.!?]*")
 
 
@@ -168,7 +168,7 @@ def _by_length(
     return {name.format(length): partial(formula, length) for length in lengths}
 
 
-_OF_WORDS: Final[Mapping[str, _Formula]] = {
+_OF_WORDS: Mapping[str, _Formula] = {
     "word_count": lambda of: of.words.counts.n_words,
     "mean_word_length": _of_words(lambda of: of.words.counts.n_chars),
     "median_word_length": _median_chars,
@@ -196,7 +196,7 @@ def _lines(count: str, things: str) -> _Formula:
     return lambda of: _per(getattr(of.lines, count), getattr(of.lines, things))
 
 
-_OTHERS: Final[Mapping[str, _Formula]] = {
+_OTHERS: Mapping[str, _Formula] = {
     "frac_lines_bulleted.datatrove": _lines("n_broken_bulleted", "n_broken"),
     "frac_lines_bulleted.dolma": _lines("n_newline_bulleted", "n_newline"),
     "frac_lines_ellipsis.datatrove": _lines("n_broken_ellipsis", "n_broken"),
@@ -228,13 +228,13 @@ _OTHERS: Final[Mapping[str, _Formula]] = {
     "licence_cc": lambda of: float(licence_of(of.text, of.url) is not None),
 }
 
-MEASURES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+MEASURES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     dict.fromkeys(_OF_WORDS, WORD_KINDS) | dict.fromkeys(_OTHERS, ())
 )
 """The kinds of words that each measure can count, by its name; none where words do not matter."""
 
-_FORMULAS: Final = {**_OF_WORDS, **_OTHERS}
-_LONGEST: Final = {
+_FORMULAS = {**_OF_WORDS, **_OTHERS}
+_LONGEST = {
     name: formula.args[0]
     for name, formula in _OF_WORDS.items()
     if isinstance(formula, partial) and formula.func is not _dupe_datatrove

@@ -15,8 +15,6 @@ process draws, so time is linear whatever the text.
 Sources: ``gopher_repetition_filter.py`` of datatrove 0.10.1; ``taggers/gopher.py`` of Dolma.
 """
 
-from typing import Final
-
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int32s
@@ -25,13 +23,13 @@ from lc_assets.records import frozen
 from lc_assets.text.hashing import absorb, bits_of, slot_of, whole
 from lc_assets.text.numbering import are_equal, eight_bytes, hash_bytes
 
-TOP_LENGTHS: Final = (2, 3, 4)
+TOP_LENGTHS = (2, 3, 4)
 """Words in the n-grams of which the most frequent one counts: Rae et al. 2021, table A1."""
 
-DUPLICATE_LENGTHS: Final = (5, 6, 7, 8, 9, 10)
+DUPLICATE_LENGTHS = (5, 6, 7, 8, 9, 10)
 """Words in the n-grams of which the repeated ones count: the same table."""
 
-_NEVER: Final = 255
+_NEVER = 255
 """Marks a word whose start may occur elsewhere too."""
 
 

@@ -15,7 +15,6 @@ Words are concatenated without the characters between them: word ``i`` is ``join
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -38,10 +37,10 @@ from lc_assets.text.hashing import utf8_of, whole
 from lc_assets.text.numbering import eight_bytes
 from lc_assets.text.words import normalized_utf8
 
-WORD_KINDS: Final = ("normalized", "raw", "whitespace")
+WORD_KINDS = ("normalized", "raw", "whitespace")
 """The kinds of words that a measure can count."""
 
-STOP_WORDS: Final = ("the", "be", "to", "of", "and", "that", "have", "with")
+STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 """The eight of Rae et al. 2021, A.1.1."""
 
 
@@ -70,16 +69,14 @@ class WordCounts:
     n_stop_occurring: int
 
 
-MAX_BYTES: Final = (1 << 31) - 64
+MAX_BYTES = (1 << 31) - 64
 """Bytes of UTF-8 of the longest text that can be measured: positions are 32 bits wide."""
 
-PADDING: Final = 8
+PADDING = 8
 """Bytes after the last word, so that eight can be read at once from the start of any word."""
 
-_SHORT: Final = 7
-_STOP_KEYS: Final = tuple(
-    int.from_bytes(word.encode(), "little") | len(word) << 56 for word in STOP_WORDS
-)
+_SHORT = 7
+_STOP_KEYS = tuple(int.from_bytes(word.encode(), "little") | len(word) << 56 for word in STOP_WORDS)
 _THE, _BE, _TO, _OF, _AND, _THAT, _HAVE, _WITH = map(np.uint64, _STOP_KEYS)
 
 

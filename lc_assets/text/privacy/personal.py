@@ -32,23 +32,23 @@ import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from lc_assets.errors import BadInput
 
-_COUNTRIES: Final = """15 NO; 16 BE; 18 DK FI FK FO GL NL SD; 19 MK SI; 20 AT BA EE KZ LT LU MN XK;
+_COUNTRIES = """15 NO; 16 BE; 18 DK FI FK FO GL NL SD; 19 MK SI; 20 AT BA EE KZ LT LU MN XK;
     21 CH HR LI LV; 22 BG BH CR DE GB GE IE ME RS VA; 23 AE GI IL IQ OM SO TL;
     24 AD CZ ES MD PK RO SA SE SK TN VG; 25 LY PT ST; 26 IS TR; 27 BI DJ FR GR IT MC MR SM;
     28 AL AZ BY CY DO GT HN HU LB NI PL SV; 29 BR EG PS QA UA; 30 JO KW MU YE; 31 MT SC; 32 LC;
     33 RU"""
-IBAN_LENGTHS: Final = {
+IBAN_LENGTHS = {
     country: int(length)
     for length, *countries in map(str.split, _COUNTRIES.split(";"))
     for country in countries
 }
 """Characters of an IBAN, by country."""
 
-_CARDS: Final = (
+_CARDS = (
     (4, 4, 1, (13, 16, 19)),  # Visa
     (51, 55, 2, (16,)),  # Mastercard
     (2221, 2720, 4, (16,)),
@@ -103,8 +103,8 @@ def is_iban(account: str) -> bool:
     return int("".join(str(int(char, 36)) for char in account[4:] + account[:4])) % 97 == 1
 
 
-KINDS: Final = ("email", "ip", "phone", "card", "iban")
-REGIONS: Final[Mapping[str, str]] = {"en": "US", "de": "DE", "fr": "FR", "es": "ES", "it": "IT"}
+KINDS = ("email", "ip", "phone", "card", "iban")
+REGIONS: Mapping[str, str] = {"en": "US", "de": "DE", "fr": "FR", "es": "ES", "it": "IT"}
 """The country whose national numbers are searched for, by a document's language."""
 
 
@@ -116,7 +116,7 @@ class Personal(NamedTuple):
     kind: str
 
 
-TAGS: Final = {kind: f"<{kind.upper()}>" for kind in KINDS}
+TAGS = {kind: f"<{kind.upper()}>" for kind in KINDS}
 """Replacements of a value. A tag is not a boundary: a string adjacent to the value is adjacent to
 the tag, so replacing a value does not make its neighbour a valid candidate.
 """
@@ -146,7 +146,7 @@ _DIGITS = re.compile(r"\+?[0-9]+")
 _ALL_TAGS = tuple(TAGS.values())
 
 _INTERNATIONAL = re.compile(r"(?:\+|00)[1-9](?:[ ()./-]{0,3}[0-9]){6,14}")
-_NATIONAL: Final[Mapping[str, re.Pattern[str]]] = {
+_NATIONAL: Mapping[str, re.Pattern[str]] = {
     "US": re.compile(r"\(?[2-9][0-9]{2}\)?[ .-]{1,2}[2-9][0-9]{2}[ .-][0-9]{4}"),
     "DE": re.compile(r"\(?0[1-9][0-9]{1,4}\)?(?:[ ./-]{0,3}[0-9]){4,10}"),
     "FR": re.compile(r"0[1-9](?:[ .-]?[0-9]{2}){4}"),
@@ -341,7 +341,7 @@ def _ibans(text: str, _: str | None) -> Iterator[tuple[int, int]]:
                 yield start, end
 
 
-_FINDERS: Final[Mapping[str, Callable[[str, str | None], Iterator[tuple[int, int]]]]] = {
+_FINDERS: Mapping[str, Callable[[str, str | None], Iterator[tuple[int, int]]]] = {
     "email": _emails,
     "ip": _ips,
     "phone": _phones,

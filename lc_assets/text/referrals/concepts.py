@@ -25,7 +25,7 @@ are in docs/referrals.md. `lc_assets.formats.spacy_concepts` is a plug-in that u
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -43,9 +43,9 @@ from lc_assets.text.referrals.reading import WordReader
 from lc_assets.text.referrals.referrals import Mentions
 from lc_assets.text.referrals.words import SpecialWords, Words, spelling
 
-PIECE_CHARACTERS: Final = 4000
-PIECES: Final = 8
-LEAST_DOCUMENTS: Final = 8
+PIECE_CHARACTERS = 4000
+PIECES = 8
+LEAST_DOCUMENTS = 8
 
 
 @dataclass(slots=True)
@@ -99,9 +99,9 @@ def pieces_of(text: str) -> list[str]:
     return [text[start : start + PIECE_CHARACTERS] for start in starts]
 
 
-TOP: Final = 1000
-LEAST_LETTERS: Final = 2
-LONGEST: Final = 2**30
+TOP = 1000
+LEAST_LETTERS = 2
+LONGEST = 2**30
 """Characters of the longest text: positions are 32 bits wide."""
 
 

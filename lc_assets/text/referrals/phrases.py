@@ -9,7 +9,7 @@ Source: "TextRank: Bringing Order into Text" (Mihalcea and Tarau, 2004), with it
 undirected graph.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,12 @@ from lc_assets.arrays import Booleans, Int32s, Int64s
 from lc_assets.compiling import compiled
 from lc_assets.text.referrals.words import CAPITAL, INITIAL, JOINED, Words
 
-ONE: Final = 1 << 28
-ROUNDS: Final = 20
-DAMPING: Final = (17, 20)
-NEAR_SENTENCES: Final = 3
+ONE = 1 << 28
+ROUNDS = 20
+DAMPING = (17, 20)
+NEAR_SENTENCES = 3
 """How many sentences back a pronoun can refer."""
-MOST_WORDS: Final = 3
+MOST_WORDS = 3
 """Of a phrase."""
 
 
@@ -45,7 +45,7 @@ class Grams(NamedTuple):
 
 
 _KEPT, _OUT_OF = DAMPING
-_BASE: Final = ONE * (_OUT_OF - _KEPT) // _OUT_OF
+_BASE = ONE * (_OUT_OF - _KEPT) // _OUT_OF
 
 
 @compiled

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -39,9 +39,9 @@ from lc_assets.text.referrals.words import (
 
 _H, _U, _L, _C, _D, _M, _A, _Y, _P, _K, _E, _F, _Q, _B, _N, _S, _O = range(len(CLASSES))
 _SHORTEST_WRAPPED, _LONGEST_WRAPPED = WRAPPED.start, WRAPPED.stop - 1
-_IDEOGRAPHS: Final = 0x20000
-_NUMBER: Final = np.uint64(0xFFFFFFFF)
-_TAG: Final = np.uint64(0xFFFFFFFF00000000)
+_IDEOGRAPHS = 0x20000
+_NUMBER = np.uint64(0xFFFFFFFF)
+_TAG = np.uint64(0xFFFFFFFF00000000)
 """A slot holds half of a word's hash above its number, from 1; 0 where there is none."""
 
 

@@ -22,7 +22,7 @@ GPT-like vocabularies and says "K"; here K is 1,024.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Self
 
 import numpy as np
 
@@ -30,9 +30,9 @@ from lc_assets.arrays import Int32s, Int64s
 from lc_assets.errors import BadInput
 from lc_assets.records import frozen
 
-DISTANCES: Final = (32, 128, 512)
+DISTANCES = (32, 128, 512)
 """Lower ends of the buckets after the first, which begins at 1: the paper's."""
-AT_ONCE: Final = 1 << 16
+AT_ONCE = 1 << 16
 """Mentions whose pairs are counted together, to bound the memory."""
 
 
@@ -173,4 +173,4 @@ def count_referrals(mentions: Mentions, edges: Sequence[int] = DISTANCES) -> Ref
     return ReferralCounts(n_sentences, mentions.n_concepts, n_mentions, *counts)
 
 
-KINDS: Final = ("pairs", "neighbours", "concepts")
+KINDS = ("pairs", "neighbours", "concepts")

@@ -24,31 +24,31 @@ them, of one sentence; stop words end it.
 
 import unicodedata
 from functools import cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from lc_assets.arrays import Bytes, Int32s, Int64s
 from lc_assets.records import frozen
 
-LONGEST_WORD: Final = 64
-WRAPPED: Final = range(40, 101)
+LONGEST_WORD = 64
+WRAPPED = range(40, 101)
 """Characters of a line whose end may be within a sentence."""
 
-LIMIT: Final = 0x40000
+LIMIT = 0x40000
 """No character from here on is a letter, a digit, a mark or white space, except variation
 selectors; a test checks each.
 """
 
-CLASSES: Final = "HULCDMAYPKEFQBNSO"
+CLASSES = "HULCDMAYPKEFQBNSO"
 """A character's class: Han and the like, Upper case, Lower case, Caseless letter, Digit or other
 number, Mark, Apostrophe, hYphen, full stoP (``P``), Komma, Ender, Full-width ender, Quote, Bracket
 that closes, Newline, Space, Other.
 """
 
-_ALONE: Final = (
+_ALONE = (
     (0x20000, 0x3FFFF), (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x0E00, 0x0EFF), (0x1000, 0x109F),
     (0x1780, 0x17FF), (0x3041, 0x309F), (0xA9E0, 0xA9FF), (0xAA60, 0xAA7F), (0xF900, 0xFAFF),
 )  # fmt: skip
-_SINGLE: Final = {
+_SINGLE = {
     **dict.fromkeys("'\u2019", "A"),
     **dict.fromkeys("-\u2010\u2011", "Y"),
     ".": "P",
@@ -63,16 +63,16 @@ _SINGLE: Final = {
     **dict.fromkeys("\u200c\u200d", "M"),
 }
 
-STOP: Final = 1
-PRONOUN: Final = 2
-ABBREVIATION: Final = 4
-COMMON: Final = 8
+STOP = 1
+PRONOUN = 2
+ABBREVIATION = 4
+COMMON = 8
 
-JOINED: Final = 1
+JOINED = 1
 """The word continues the run of the word before."""
-CAPITAL: Final = 2
+CAPITAL = 2
 """It begins with an upper case letter."""
-INITIAL: Final = 4
+INITIAL = 4
 """It begins a sentence or follows a quotation mark, where a capital is not informative."""
 
 

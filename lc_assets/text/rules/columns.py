@@ -15,7 +15,6 @@ any other               `lc_assets.text.measures.measures`, from the text; those
 """
 
 from collections.abc import Collection
-from typing import Final
 
 from lc_assets.errors import BadInput
 from lc_assets.text.measures.measures import MEASURES, columns, measure
@@ -40,12 +39,12 @@ from lc_assets.text.signals.names import (
 )
 from lc_assets.text.signals.signals import measure_signals
 
-_OF_TEXT: Final = frozenset((*TEXT_DOC_SIGNALS, *LIST_SIGNALS, BULLET_LINES))
+_OF_TEXT = frozenset((*TEXT_DOC_SIGNALS, *LIST_SIGNALS, BULLET_LINES))
 _WORD_COUNT, _CHEAP_WORD_COUNT = "rps_doc_word_count", "word_count:normalized"
 """A signal that a cheap measure gives too, so that a document with too few words costs no n-grams.
 """
 
-_NOT_OF_TEXT_ALONE: Final = {
+_NOT_OF_TEXT_ALONE = {
     **dict.fromkeys(MODEL_SIGNALS, "a model; use the published signals, or leave the rule out"),
     **{
         signal: f"a list; give --{name.replace('_', '-')} PATH, or {name} in "

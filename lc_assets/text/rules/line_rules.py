@@ -17,7 +17,7 @@ import string
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 
@@ -33,7 +33,7 @@ _BOILERPLATE = re.compile(
     r"^\s*sign[- ]?(?:in|out)\b|\bread more(?:\.\.\.|\u2026)?\s*$|\bitems in cart\b", re.IGNORECASE
 )
 _UPPER = string.ascii_uppercase.encode()
-_POLICIES: Final = (
+_POLICIES = (
     "terms of use",
     "privacy policy",
     "cookie policy",
@@ -80,10 +80,10 @@ class LineRules(msgspec.Struct, frozen=True, kw_only=True):
     boilerplate: bool = False
 
 
-SHORT_LINE_WORDS: Final = 10
+SHORT_LINE_WORDS = 10
 """Words of the longest line that RefinedWeb looks for boilerplate in."""
 
-C4: Final = LineRules(
+C4 = LineRules(
     name="c4",
     longest_word=1000,
     citations=True,
@@ -96,7 +96,7 @@ C4: Final = LineRules(
 allow.
 """
 
-REFINEDWEB: Final = LineRules(
+REFINEDWEB = LineRules(
     name="refinedweb",
     broken=False,
     most_uppercase=0.5,
@@ -249,10 +249,10 @@ def _n_upper(line: str) -> int:
     return sum(map(str.isupper, line))
 
 
-EDITS: Final[Mapping[str, LineRules]] = MappingProxyType({"c4": C4, "refinedweb": REFINEDWEB})
+EDITS: Mapping[str, LineRules] = MappingProxyType({"c4": C4, "refinedweb": REFINEDWEB})
 """Ways of editing, with their default settings."""
 
-SETTINGS: Final = tuple(
+SETTINGS = tuple(
     name
     for name in LineRules.__struct_fields__
     if name not in ("name", "broken", "condemned", "phrases")

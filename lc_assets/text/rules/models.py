@@ -26,7 +26,7 @@ Source of the perplexity over lines: ``cc_net/perplexity.py`` of facebookresearc
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from lc_assets.records import record
 from lc_assets.text.links.addresses import Blocklist, host_of
@@ -34,7 +34,7 @@ from lc_assets.text.links.addresses import Blocklist, host_of
 Predictor: TypeAlias = Callable[[str], tuple[str, float]]
 """Takes a line of text to a language and its probability."""
 
-BEGINNING_CHARS: Final = 2000
+BEGINNING_CHARS = 2000
 
 
 def language_of(text: str, predict: Predictor) -> tuple[str, float]:
@@ -91,14 +91,14 @@ def perplexity_of(text: str, score: LineScorer) -> float | None:
 
 
 LANGUAGE, BLOCKLIST, PERPLEXITY = "language", "blocklist", "perplexity"
-QUALITY: Final = {
+QUALITY = {
     "palm": "rps_doc_ml_palm_score",
     "wikiref": "rps_doc_ml_wikiref_score",
     "wikipedia": "rps_doc_ml_wikipedia_score",
 }
 """Signals by the names of RedPajama-V2's models of quality."""
 
-_NEEDS: Final = {
+_NEEDS = {
     "language_probability": LANGUAGE,
     "language_is": LANGUAGE,
     "domain_blocked": BLOCKLIST,
@@ -106,12 +106,12 @@ _NEEDS: Final = {
     "perplexity": PERPLEXITY,
     **{signal: name for name, signal in QUALITY.items()},
 }
-MODELLED: Final = frozenset(_NEEDS)
+MODELLED = frozenset(_NEEDS)
 """Every column that a model or a list of addresses gives."""
-MODEL_MEASURES: Final = tuple(name for name in _NEEDS if name not in QUALITY.values())
+MODEL_MEASURES = tuple(name for name in _NEEDS if name not in QUALITY.values())
 """Those that have no published signal."""
 
-_OPTIONS: Final = {
+_OPTIONS = {
     LANGUAGE: "a model; give --language-model PATH, or language in [filtered_documents.models]",
     BLOCKLIST: "a list of addresses; give --blocklist PATH, or blocklist in "
     "[filtered_documents.models]",
@@ -120,14 +120,14 @@ _OPTIONS: Final = {
         for name in QUALITY
     },
 }
-GIVEN_BY: Final = {column: _OPTIONS[need] for column, need in _NEEDS.items() if need in _OPTIONS}
+GIVEN_BY = {column: _OPTIONS[need] for column, need in _NEEDS.items() if need in _OPTIONS}
 """What a column needs, and how to give it."""
 
-_LANGUAGES: Final = """eng:en deu:de fra:fr spa:es ita:it por:pt nld:nl pol:pl rus:ru ukr:uk
+_LANGUAGES = """eng:en deu:de fra:fr spa:es ita:it por:pt nld:nl pol:pl rus:ru ukr:uk
     ces:cs slk:sk slv:sl hun:hu ron:ro bul:bg ell:el tur:tr ara:ar fas:fa heb:he hin:hi ben:bn
     jpn:ja kor:ko zho:zh vie:vi tha:th ind:id swe:sv dan:da nor:no nob:no nno:nn fin:fi est:et
     lav:lv lit:lt cat:ca glg:gl eus:eu hrv:hr srp:sr lat:la isl:is"""
-_LONG_NAMES: Final = dict(pair.split(":") for pair in _LANGUAGES.split())
+_LONG_NAMES = dict(pair.split(":") for pair in _LANGUAGES.split())
 """Common Crawl's names of three letters, to those of the model."""
 
 
@@ -160,7 +160,7 @@ class Models:
         )
 
 
-NO_MODELS: Final = Models()
+NO_MODELS = Models()
 
 
 @record
@@ -253,4 +253,4 @@ def quality_score(text: str, predict: Predictor) -> float:
     return round(1 - probability if label == "cc" else probability, 8)
 
 
-_OF_LANGUAGE: Final = frozenset(("language_probability", "language_is"))
+_OF_LANGUAGE = frozenset(("language_probability", "language_is"))

@@ -22,7 +22,7 @@ togethercomputer/RedPajama-Data. `lc_assets.formats.lists.word_lists` reads list
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from lc_assets.records import record
 
@@ -31,7 +31,7 @@ Span: TypeAlias = tuple[int, int, float | int | None]
 
 Signals: TypeAlias = Mapping[str, Sequence[Span]]
 
-CCNET_SIGNALS: Final = (
+CCNET_SIGNALS = (
     "ccnet_length",
     "ccnet_original_length",
     "ccnet_nlines",
@@ -44,7 +44,7 @@ CCNET_SIGNALS: Final = (
 (tail).
 """
 
-TEXT_DOC_SIGNALS: Final = (
+TEXT_DOC_SIGNALS = (
     "rps_doc_curly_bracket",
     "rps_doc_lorem_ipsum",
     "rps_doc_frac_chars_dupe_10grams",
@@ -68,7 +68,7 @@ TEXT_DOC_SIGNALS: Final = (
 )
 """Of the whole document, computed from its text alone."""
 
-LINE_SIGNALS: Final = (
+LINE_SIGNALS = (
     "rps_lines_ending_with_terminal_punctution_mark",
     "rps_lines_javascript_counts",
     "rps_lines_num_words",
@@ -78,14 +78,14 @@ LINE_SIGNALS: Final = (
 )
 """Of every line, computed from its text alone."""
 
-LIST_SIGNALS: Final = {
+LIST_SIGNALS = {
     "rps_doc_ldnoobw_words": "bad_words",
     "rps_doc_stop_word_fraction": "stop_words",
     "rps_doc_ut1_blacklist": "domains",
 }
 """Signals that need a list, and which of `WordLists`."""
 
-RULE_SIGNALS: Final = (
+RULE_SIGNALS = (
     "rps_doc_curly_bracket",
     "rps_doc_ldnoobw_words",
     "rps_doc_lorem_ipsum",
@@ -96,7 +96,7 @@ RULE_SIGNALS: Final = (
 )
 """All that need no model, in the published order."""
 
-MODEL_SIGNALS: Final = (
+MODEL_SIGNALS = (
     "rps_doc_ml_palm_score",
     "rps_doc_ml_wikipedia_score",
     "rps_doc_ml_wikiref_score",
@@ -111,12 +111,12 @@ MODEL_SIGNALS: Final = (
 (`lc_assets.text.rules.models`).
 """
 
-BULLET_LINES: Final = "frac_lines_start_with_bulletpoint"
+BULLET_LINES = "frac_lines_start_with_bulletpoint"
 """Needed by the Gopher rule on bullets, and no published signal: see
 `lc_assets.text.signals.signals.bullet_fraction`.
 """
 
-SCALARS: Final = (*CCNET_SIGNALS, *TEXT_DOC_SIGNALS, *LIST_SIGNALS, *MODEL_SIGNALS, BULLET_LINES)
+SCALARS = (*CCNET_SIGNALS, *TEXT_DOC_SIGNALS, *LIST_SIGNALS, *MODEL_SIGNALS, BULLET_LINES)
 """Every name with one value per document, which a rule can test."""
 
 

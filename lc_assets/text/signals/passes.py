@@ -5,7 +5,7 @@ Raw words are ``\w+|[^\w\s]+``. A sentence is ``\b[^.!?]+[.!?]*``: it begins at 
 character after a terminator, which is the only word boundary outside the sentence before.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,11 +49,11 @@ _LOREM, _IPSUM, _JAVASCRIPT_LOW, _JAVASCRIPT_HIGH = (
 )
 _SHORTEST, _LONGEST = 5, 10
 _I, _J, _M = b"ijm"
-_FIVE_BYTES: Final = np.uint64((1 << 40) - 1)
+_FIVE_BYTES = np.uint64((1 << 40) - 1)
 _ENDS_LOREM, _BEGINS_IPSUM, _IS_JAVASCRIPT = 1, 2, 4
 
 
-N_LINES: Final = 8
+N_LINES = 8
 ENDS, TERMINAL, BULLETS, UPPER_CASE, WORDS, JAVASCRIPT, CHARS, NUMBERS = range(N_LINES)
 """Rows of the counts of lines: after the line's last character, its newline included; 1 where it
 ends with a terminal mark; 1 where it begins with a bullet; upper case characters; of its normalized

@@ -6,7 +6,7 @@ the product with 1e8 is taken with its error (Dekker 1971), so the comparison wi
 """
 
 from math import floor, log, nan
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,14 +24,14 @@ from lc_assets.text.signals.passes import (
     scan_words,
 )
 
-_SCALE: Final = 1e8
-_SPLIT: Final = 134217729.0
+_SCALE = 1e8
+_SPLIT = 134217729.0
 """2²⁷ + 1: splits a float into halves whose products are exact."""
 
-_SCALE_HIGH: Final = _SPLIT * _SCALE - (_SPLIT * _SCALE - _SCALE)
-_SCALE_LOW: Final = _SCALE - _SCALE_HIGH
+_SCALE_HIGH = _SPLIT * _SCALE - (_SPLIT * _SCALE - _SCALE)
+_SCALE_LOW = _SCALE - _SCALE_HIGH
 
-LARGEST: Final = 9e7
+LARGEST = 9e7
 """From here on the product cannot represent a half. Whole numbers need no rounding, so they may be
 larger.
 """
@@ -58,9 +58,9 @@ def round8(value: float) -> float:
     return below / _SCALE
 
 
-_LONGEST: Final = 10
-N_SCORES: Final = 22
-_REMEMBERED: Final = 64
+_LONGEST = 10
+N_SCORES = 22
+_REMEMBERED = 64
 """Counts whose terms of the entropy are looked up; nearly all words occur less often."""
 
 

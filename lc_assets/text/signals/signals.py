@@ -43,7 +43,6 @@ Source: ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data, com
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
 
 import numpy as np
 
@@ -63,11 +62,11 @@ from lc_assets.text.signals.passes import BULLETS, ENDS, JAVASCRIPT, TERMINAL, W
 from lc_assets.text.signals.scores import Phrases, compute_scores
 from lc_assets.text.words import folded_lines
 
-_BULLETS: Final = "rps_lines_start_with_bulletpoint"
-_SCORES: Final = (*TEXT_DOC_SIGNALS, "rps_doc_stop_word_fraction", "rps_doc_ldnoobw_words")
+_BULLETS = "rps_lines_start_with_bulletpoint"
+_SCORES = (*TEXT_DOC_SIGNALS, "rps_doc_stop_word_fraction", "rps_doc_ldnoobw_words")
 """The document's scores in the order in which `compute_scores` returns them."""
 
-_NOTHING: Final[frozenset[str]] = frozenset()
+_NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
