@@ -24,8 +24,8 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Int32s
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 
 BUCKET = pa.field("bucket", pa.int32())
@@ -80,7 +80,7 @@ class BucketWriter:
                 self._flush(bucket)
         self._file.close()
 
-    def send(self, table: pa.Table, buckets: NDArray[np.int32]) -> None:
+    def send(self, table: pa.Table, buckets: Int32s) -> None:
         """Write lines, now or later; lines of one bucket stay in order.
 
         Args:

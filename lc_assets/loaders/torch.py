@@ -26,8 +26,7 @@ from lc_assets.loaders.windows import WindowLoader
 
 try:
     import torch
-    from torch.utils.data import IterableDataset as _IterableDataset
-    from torch.utils.data import get_worker_info
+    from torch.utils.data import IterableDataset as _IterableDataset, get_worker_info
 except ModuleNotFoundError:
     torch = None
     _IterableDataset = object

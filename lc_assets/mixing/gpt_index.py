@@ -31,9 +31,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Int32s, Int64s, Integers
+from lc_assets.arrays import Int32s, Int64s, Integers, UInt32s
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
 from lc_assets.mixing.shuffling import shuffle
@@ -46,8 +45,8 @@ INT64_SHUFFLE_FROM = 2**32 - 2
 _AHEAD = 1024
 """Lengths that are fetched before they are used: the processor fetches many at once."""
 
-SampleIndex: TypeAlias = NDArray[np.int32] | Int64s
-ShuffleIndex: TypeAlias = NDArray[np.uint32] | Int64s
+SampleIndex: TypeAlias = Int32s | Int64s
+ShuffleIndex: TypeAlias = UInt32s | Int64s
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,12 +9,9 @@ Source: NumPy ``mtrand.pyx`` (``_shuffle_raw``), ``legacy-distributions.c``; NEP
     stream.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Integers, UInt32s
+from lc_assets.arrays import Array, Integers, UInt32s
 from lc_assets.compiling import compiled
 
 COMPILED_FROM = 200_000
@@ -41,7 +38,7 @@ def shuffle(values: Integers, state: np.random.RandomState) -> None:
         state.shuffle(values)
         return
     # Four or eight bytes, as signed: two compilations instead of one per dtype.
-    same: NDArray[Any] = values.view(np.int32 if values.itemsize == 4 else np.int64)
+    same: Array = values.view(np.int32 if values.itemsize == 4 else np.int64)
     top, n_used, before = len(values) - 1, 0, state.get_state()
     while top > 0:
         before = state.get_state()

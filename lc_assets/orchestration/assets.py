@@ -26,8 +26,11 @@ from lc_assets.sources.settings import source_name
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.shown import shown
-from lc_assets.stages.withdrawal.contents import CHECK as WITHDRAWN
-from lc_assets.stages.withdrawal.contents import SERVED, nothing_withdrawn_is_served
+from lc_assets.stages.withdrawal.contents import (
+    CHECK as WITHDRAWN,
+    SERVED,
+    nothing_withdrawn_is_served,
+)
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
 SNAPSHOT_JOB = "snapshot"

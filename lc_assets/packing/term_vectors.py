@@ -13,12 +13,10 @@ Source: TF-IDF with logarithmic counts and cosine, Salton and Buckley 1988. Keep
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Int32s, Int64s
+from lc_assets.arrays import Array, Int32s, Int64s
 
 TERM_BITS = 20
 """Bits of a term's number: a million terms; words with the same number are one term."""
@@ -45,7 +43,7 @@ class PageTerms:
 
     begins: Int64s
     terms: Int32s
-    weights: NDArray[Any]
+    weights: Array
 
     def __len__(self) -> int:
         return len(self.begins) - 1

@@ -12,9 +12,8 @@ from secrets import randbits
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Bytes, Int32s, Int64s, UInt32s, UInt64s
+from lc_assets.arrays import Array, Bytes, Int32s, Int64s, UInt32s, UInt64s
 from lc_assets.compiling import compiled
 
 MASK64 = (1 << 64) - 1
@@ -31,7 +30,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _27, _30, _31 = np.uint64(27), np.uint64(30), np.uint64(31)
 _SLOTS_PER_WORD = 4
 
-Hashed = TypeVar("Hashed", int, NDArray[np.uint64])
+Hashed = TypeVar("Hashed", int, UInt64s)
 
 
 @cache
@@ -107,13 +106,13 @@ class WordSet(NamedTuple):
     slots: Int32s
     hashes: UInt64s
     starts: Int64s
-    codes: NDArray[Any]
+    codes: Array
 
 
 def word_set(words: Collection[str], *, utf8: bool = False) -> WordSet:
     """Make a set of distinct words, to be found in the code points of a text, or in its UTF-8."""
     points = list(map(code_points, words))
-    encoded: list[NDArray[Any]] = list(map(utf8_of, words)) if utf8 else points
+    encoded: list[Array] = list(map(utf8_of, words)) if utf8 else points
     starts = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     codes = np.concatenate([(utf8_of if utf8 else code_points)(""), *encoded])
     slots = np.zeros(1 << max(4, (_SLOTS_PER_WORD * len(encoded)).bit_length()), np.int32)
@@ -148,7 +147,7 @@ def slot_in(slots: Int32s, state: np.uint64) -> np.int64:
 
 
 @compiled
-def find_word(codes: NDArray[Any], start: int, stop: int, state: np.uint64, words: WordSet) -> int:
+def find_word(codes: Array, start: int, stop: int, state: np.uint64, words: WordSet) -> int:
     """Number from 1 of the word ``codes[start:stop]`` in a set; 0 when it is not there.
 
     Args:

@@ -21,8 +21,8 @@ Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``DType.optim
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Array, Integers
 from lc_assets.errors import BadInput, Mismatch
 
 UINT16 = np.dtype("<u2")
@@ -100,7 +100,7 @@ def memory_dtype(vocab_size: int) -> np.dtype[Any]:
     return UINT16 if vocab_size <= CURATOR_INT32_ABOVE else UINT32
 
 
-def as_dtype(ids: NDArray[np.integer], dtype: np.dtype[Any]) -> NDArray[Any]:
+def as_dtype(ids: Integers, dtype: np.dtype[Any]) -> Array:
     """Cast ids to ``dtype``; an id that does not fit is an error.
 
     >>> as_dtype(np.array([0, 65_535]), UINT16)

@@ -28,7 +28,6 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lc_assets.arrays import Booleans, Int64s, Integers, UInt16s, UInt32s, UInt64s
 from lc_assets.randomness import keyed_u64, within
@@ -137,9 +136,9 @@ def places_of(
     return places[np.isin(items[places], chosen)]
 
 
-Rows: TypeAlias = NDArray[np.uint16] | UInt32s
+Rows: TypeAlias = UInt16s | UInt32s
 """Rows of one length, of uint16 or uint32: ``(documents, tokens)``."""
-Row: TypeAlias = NDArray[np.uint16] | UInt32s
+Row: TypeAlias = UInt16s | UInt32s
 
 
 def rolled_parts(target: Row, shift: int) -> tuple[Row, Row]:

@@ -43,12 +43,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Array, UInt16s, UInt32s
 from lc_assets.errors import BadInput
 from lc_assets.tokens.dtypes import as_dtype, memory_dtype
 
-Ids: TypeAlias = NDArray[np.uint16] | NDArray[np.uint32]
+Ids: TypeAlias = UInt16s | UInt32s
 """Token ids of one text: uint16 for vocabularies of at most 65,536 tokens, else uint32."""
 
 TextEncoding = Literal["plain", "json_ascii", "json_utf8"]
@@ -234,7 +234,7 @@ def first_ids(tokenizer: Tokenizer, text: str, n_ids: int) -> Ids:
         parts.append(tokenizer.encode(text[done:end]))
         n_found, done = n_found + len(parts[-1]), end
         per_token = done / max(n_found, 1)
-    first: NDArray[Any] = np.concatenate(parts) if parts else tokenizer.encode(text)
+    first: Array = np.concatenate(parts) if parts else tokenizer.encode(text)
     return first[:n_ids]
 
 

@@ -8,16 +8,14 @@ from lc_assets.build.tables import KEYED, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.grid import create_grid
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.documents import document_keys as keying
-from lc_assets.stages.documents import raw_snapshot as raw
+from lc_assets.stages.documents import document_keys as keying, raw_snapshot as raw
 from lc_assets.stages.rows.row_plans import plan_rows
 from lc_assets.stages.rows.token_grid import (
     ROWS_FILE,
     count_of,
 )
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS, parse_snapshot
-from lc_assets_tests.benchmarks import scaled_lake as made
-from lc_assets_tests.benchmarks import scaled_versions as versions
+from lc_assets_tests.benchmarks import scaled_lake as made, scaled_versions as versions
 from lc_assets_tests.benchmarks.scaled_lake import RECIPE, Bench, Measured
 from lc_assets_tests.benchmarks.scaled_versions import Publisher
 

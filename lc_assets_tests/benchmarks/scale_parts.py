@@ -16,8 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lc_assets.lake.versions import VersionFiles
-from lc_assets_tests.benchmarks import scale_asking as asking
-from lc_assets_tests.benchmarks import scale_building as building
+from lc_assets_tests.benchmarks import scale_asking as asking, scale_building as building
 from lc_assets_tests.benchmarks.scaled_lake import MAKING_UP, Bench, Measured, Scale
 from lc_assets_tests.memory import peak_mb
 

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build import checks as claims
-from lc_assets.build import sharding
+from lc_assets.build import checks as claims, sharding
 from lc_assets.build.stage import Stage
 from lc_assets.build.tables import DROPPED, SWEEP
 from lc_assets.counts import Counts
@@ -25,8 +24,7 @@ from lc_assets.lake.receipts import Fingerprint, encode_json, receipt_of, versio
 from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.sources.opening import known_snapshots
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.deduplication import document_signatures as signing
-from lc_assets.stages.deduplication import removals
+from lc_assets.stages.deduplication import document_signatures as signing, removals
 from lc_assets.stages.documents import sweeping
 from lc_assets.stages.documents.measuring import rules_of
 from lc_assets.stages.documents.shard_filtering import schema_of

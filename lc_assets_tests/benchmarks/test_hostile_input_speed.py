@@ -19,10 +19,8 @@ from lc_assets.text.referrals.referrals import count_referrals
 from lc_assets.text.signals.signals import measure_signals
 from lc_assets.text.words import fold
 from lc_assets_tests.benchmarks.timing import cpu_seconds
-from lc_assets_tests.text.test_compiled_signals import HOSTILE as TEXTS
-from lc_assets_tests.text.test_compiled_signals import LISTS
-from lc_assets_tests.text.test_concept_words import HOSTILE as MENTIONS
-from lc_assets_tests.text.test_concept_words import SPECIAL
+from lc_assets_tests.text.test_compiled_signals import HOSTILE as TEXTS, LISTS
+from lc_assets_tests.text.test_concept_words import HOSTILE as MENTIONS, SPECIAL
 from lc_assets_tests.text.test_privacy import HOSTILE as PRIVATE
 from lc_assets_tests.text.test_surt import HOSTILE as ADDRESSES
 

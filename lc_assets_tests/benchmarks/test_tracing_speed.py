@@ -13,8 +13,7 @@ from lc_assets.build.checks import SPANS_SUFFIX
 from lc_assets.build.lookups import KeyedTable
 from lc_assets.build.tables import DROPPED, write_table
 from lc_assets.formats.key_index import KeyIndex
-from lc_assets.stages.lineage import histories, tracing, whereabouts
-from lc_assets.stages.lineage import spans as spans_of_rows
+from lc_assets.stages.lineage import histories, spans as spans_of_rows, tracing, whereabouts
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.longpack.page_index import INDEX, PAGES_FILE, write_page_index
 from lc_assets.text.links.addresses import host_of

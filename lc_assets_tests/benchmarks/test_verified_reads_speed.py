@@ -17,8 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lc_assets.build import building
-from lc_assets.build import stage as stages
+from lc_assets.build import building, stage as stages
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.build.settings.documents import (

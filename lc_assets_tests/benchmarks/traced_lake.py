@@ -34,8 +34,7 @@ from lc_assets.lake.receipts import Fingerprint, encode_json, receipt_of
 from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.mixing.blending import blend_all
 from lc_assets.mixing.gpt_index import build_gpt_index
-from lc_assets.publishing import publish as publish_file
-from lc_assets.publishing import publish_bytes
+from lc_assets.publishing import publish as publish_file, publish_bytes
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication.removals import REMOVALS, TABLE
 from lc_assets.stages.documents.document_keys import write_keys

@@ -5,8 +5,7 @@ damaged is said.
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import CorruptFile
 from lc_assets.execution.exchange import BucketWriter, read_bucket

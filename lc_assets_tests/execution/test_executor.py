@@ -3,8 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput, WorkerDied
 from lc_assets.execution.executor import Done, Lost, TaskPolicy, work_through

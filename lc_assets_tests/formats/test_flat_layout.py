@@ -6,8 +6,7 @@ import struct
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numcodecs import blosc
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished

@@ -8,8 +8,7 @@ import struct
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.build.tables import count_lines, read_schema, read_table
 from lc_assets.errors import CorruptFile

@@ -5,8 +5,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document, write_documents

@@ -6,8 +6,7 @@ import tracemalloc
 
 import msgspec
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.redpajama.lines import (

@@ -7,8 +7,7 @@ import gigatoken
 import numpy as np
 import pytest
 import sentencepiece
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.files import _model_message, open_tokenizer_file

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import tensorstore
 import zarr
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numcodecs.zstd import Zstd
 from zarr.codecs import ZstdCodec
 

@@ -3,8 +3,7 @@ in silence.
 """
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.lists.withdrawal_lists import (

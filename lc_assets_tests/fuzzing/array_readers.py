@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.build.tables import ROWS as ROWS_TABLE
-from lc_assets.build.tables import count_lines, read_lines, read_schema, read_table, write_table
+from lc_assets.build.tables import (
+    ROWS as ROWS_TABLE,
+    count_lines,
+    read_lines,
+    read_schema,
+    read_table,
+    write_table,
+)
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.flat import BLOSC, ZSTD, FlatReader, create_flat
 from lc_assets.formats.arrays.grid import GridReader, create_grid, write_band

@@ -14,8 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets_tests.fuzzing.damage import Blow, flip, struck
 from lc_assets_tests.fuzzing.readers import READERS

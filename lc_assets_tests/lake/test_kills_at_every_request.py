@@ -26,8 +26,7 @@ from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
-from lc_assets.stages.catalogue import STAGES as ALL_STAGES
-from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.catalogue import STAGES as ALL_STAGES, stage_named
 from lc_assets.stages.planning import keys_of
 from lc_assets_tests.bucket_server import BucketServer, bucket_server
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_context, tiny_upstream

@@ -6,8 +6,7 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.loaders.cache import ChunkCache

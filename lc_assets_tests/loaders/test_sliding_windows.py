@@ -4,8 +4,7 @@ in.
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter

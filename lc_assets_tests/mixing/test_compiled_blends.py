@@ -6,8 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.mixing.blending import _draw, _drawn, blend, counts, normalise
 from lc_assets_tests.reference import mixing as reference

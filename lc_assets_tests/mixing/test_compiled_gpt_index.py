@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from lc_assets.mixing import shuffling
 from lc_assets.mixing.gpt_index import build_gpt_index, sample_index

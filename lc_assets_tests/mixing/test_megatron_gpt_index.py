@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.mixing.gpt_index import build_gpt_index, n_whole, plan_epochs

@@ -28,8 +28,7 @@ from lc_assets.orchestration.sensors import Cursor, Request, decide
 from lc_assets.sources import redpajama_v2
 from lc_assets.stages import catalogue
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.documents import filtered_documents as filtering
-from lc_assets.stages.documents import raw_snapshot as raw
+from lc_assets.stages.documents import filtered_documents as filtering, raw_snapshot as raw
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.stages.tokens import token_documents as tokenizing
 from lc_assets.stages.watching import Survey

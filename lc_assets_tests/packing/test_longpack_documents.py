@@ -2,8 +2,7 @@
 span says, and nothing is cut.
 """
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.packing.longpack import (
     PART_END,

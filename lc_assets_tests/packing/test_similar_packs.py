@@ -7,11 +7,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from lc_assets.packing import similarity as module
-from lc_assets.packing import term_vectors as term_vectors_module
+from lc_assets.packing import similarity as module, term_vectors as term_vectors_module
 from lc_assets.packing.similarity import Similarity, similar_packs
 from lc_assets.packing.term_vectors import UNIT, PageTerms, term_vectors
 from lc_assets_tests.reference import packing as reference

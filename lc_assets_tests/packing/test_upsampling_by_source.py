@@ -1,8 +1,7 @@
 """Upsampling keeps every source's share to within one document, whatever the order of arrival."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import keyed_u64

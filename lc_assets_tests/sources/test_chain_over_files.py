@@ -12,8 +12,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.sources.settings import SourceSettings
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import removals, removed_documents
-from lc_assets.stages.documents import filtered_documents as filtering
-from lc_assets.stages.documents import raw_snapshot as raw
+from lc_assets.stages.documents import filtered_documents as filtering, raw_snapshot as raw
 from lc_assets.stages.lineage import histories, tracing, whereabouts
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.rows import longcrawl_flat as flat

@@ -5,8 +5,7 @@ import socket
 
 import fsspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput, LcError
 from lc_assets.formats.corpora.containers import CorpusDocument

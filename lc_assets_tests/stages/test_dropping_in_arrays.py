@@ -2,8 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.build.tables import DROPPED
 from lc_assets.formats.redpajama.signals import SignalsTable

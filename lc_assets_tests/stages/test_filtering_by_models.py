@@ -9,8 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.recipe_files import parse_recipe

@@ -17,8 +17,7 @@ from lc_assets.errors import NotPublished
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.packing.longpack import ROOT_LINE
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.longpack import link_claims
-from lc_assets.stages.longpack import longpack_documents as longpack
+from lc_assets.stages.longpack import link_claims, longpack_documents as longpack
 from lc_assets.stages.longpack.page_index import PAGES_FILE, page_index
 from lc_assets.stages.longpack.pages import n_tokens_of
 from lc_assets.stages.planning import plan

@@ -1,8 +1,7 @@
 """Values of web pages in Markdown: they are shown, and do nothing."""
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from markdown_it import MarkdownIt
 
 from lc_assets.build.showing import as_passages, as_table, as_text, cell

@@ -19,9 +19,12 @@ from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
-from lc_assets.stages.deduplication import removals, removed_documents
-from lc_assets.stages.deduplication import signature_index as signature_bands
+from lc_assets.stages.deduplication import (
+    near_duplicate_pairs as near_pairs,
+    removals,
+    removed_documents,
+    signature_index as signature_bands,
+)
 from lc_assets.stages.deduplication.index import BANDS, ROWS
 from lc_assets.stages.deduplication.removals import removed_ids
 from lc_assets.text.duplicates.keys import jaccard, shingle_hashes

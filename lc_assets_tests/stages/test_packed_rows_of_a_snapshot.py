@@ -36,8 +36,7 @@ from lc_assets.packing.upsampling import upsampled
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets.stages.longpack import longpack_documents as longpack
-from lc_assets.stages.packing import packed_rows as packed
-from lc_assets.stages.packing import packing_writing
+from lc_assets.stages.packing import packed_rows as packed, packing_writing
 from lc_assets.stages.packing.packed_checks import (
     every_token_is_packed_as_planned,
     rows_are_as_the_method_makes_them,

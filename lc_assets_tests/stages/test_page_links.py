@@ -33,8 +33,7 @@ from lc_assets.stages.links.html_index import INDEX_SUFFIX
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.links.page_linking import LINKS, NO_ROOT, PAGES_AT_ONCE, TARGETS
 from lc_assets.text.html.guard import TOO_DEEP, TOO_MANY_ATTRIBUTES
-from lc_assets.text.links.links import LINKS_IN_LINKS
-from lc_assets.text.links.links import page_links as page_links_of
+from lc_assets.text.links.links import LINKS_IN_LINKS, page_links as page_links_of
 from lc_assets.text.links.page_keys import page_key
 from lc_assets_tests.builders import SNAPSHOTS, tiny_context
 from lc_assets_tests.reference.pages import extract_links, targets

@@ -31,8 +31,7 @@ from lc_assets.lake.versions import write_receipt
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.planning import plan
-from lc_assets.stages.reports import length_report as lengths
-from lc_assets.stages.reports import referral_report as referrals
+from lc_assets.stages.reports import length_report as lengths, referral_report as referrals
 from lc_assets.stages.reports.document_sets import DENSITIES, GROWTH, LENGTH_SHARES
 from lc_assets.text.referrals.concepts import LexicalConcepts, Part
 from lc_assets.text.referrals.referrals import count_referrals

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.build.shard_runs import log_shards_to

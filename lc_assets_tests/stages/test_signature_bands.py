@@ -17,10 +17,12 @@ from lc_assets.errors import CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.lake.lake import memoized
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
-from lc_assets.stages.deduplication import removed_documents as removals
-from lc_assets.stages.deduplication import signature_index as signature_bands
-from lc_assets.stages.deduplication import verification
+from lc_assets.stages.deduplication import (
+    near_duplicate_pairs as near_pairs,
+    removed_documents as removals,
+    signature_index as signature_bands,
+    verification,
+)
 from lc_assets.stages.deduplication.facts import gather_families
 from lc_assets.stages.deduplication.index import (
     BANDED,

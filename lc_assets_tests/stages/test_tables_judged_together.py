@@ -3,8 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.build import table_checks
 from lc_assets.build.table_checks import failures_of, fits, table_failures

@@ -24,8 +24,10 @@ from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication.removals import removed_ids
 from lc_assets.stages.lineage import tracing
 from lc_assets.stages.planning import plan
-from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
-from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
+from lc_assets.stages.withdrawal import (
+    snapshot_withdrawals as withdrawals,
+    withdrawn_documents as withdrawing,
+)
 from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, TAGS, deduplication, tiny_context

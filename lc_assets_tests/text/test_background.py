@@ -2,8 +2,7 @@
 
 import dataclasses
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.text.referrals.concepts import (
     LEAST_DOCUMENTS,

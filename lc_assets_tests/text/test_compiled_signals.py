@@ -10,8 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lc_assets.text.characters import DENSE, N_CODE_POINTS, character_bits
 from lc_assets.text.signals.names import WordLists

@@ -6,8 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lc_assets.text.referrals.reading import WordReader, class_table
 from lc_assets.text.referrals.words import (

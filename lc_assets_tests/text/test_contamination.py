@@ -7,8 +7,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import Mismatch
 from lc_assets.text.contamination import scanning

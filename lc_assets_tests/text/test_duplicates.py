@@ -4,8 +4,7 @@ sets.
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.text.duplicates.clusters import similarities, star_pairs
 from lc_assets.text.duplicates.keys import (

@@ -5,8 +5,7 @@ sound, and refuse hostile pages.
 import re
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from lc_assets.text.html.guard import (

@@ -4,8 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.lists.models import (

@@ -7,8 +7,7 @@ import json
 from urllib.parse import urldefrag, urljoin
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lc_assets.text.links.links import Link, page_links, scanned
 from lc_assets.text.links.page_keys import page_key

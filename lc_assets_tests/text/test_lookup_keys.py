@@ -4,8 +4,7 @@ other's.
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.text.links.addresses import (
     KINDS,

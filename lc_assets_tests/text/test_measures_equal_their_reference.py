@@ -6,8 +6,7 @@ from statistics import median
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput

@@ -6,8 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.text.duplicates import minhash
 from lc_assets.text.duplicates.keys import jaccard, shingle_hashes

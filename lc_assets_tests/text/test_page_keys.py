@@ -3,8 +3,7 @@ page has one.
 """
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lc_assets.text.links.page_keys import MAX_ADDRESS_CHARS, is_home, key_host, page_key
 

@@ -7,8 +7,7 @@ import itertools
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.text.privacy.personal import (

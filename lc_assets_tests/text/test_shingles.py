@@ -6,8 +6,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.text import words

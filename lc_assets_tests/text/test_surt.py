@@ -6,8 +6,7 @@ import json
 
 import can_ada
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.text.links.page_keys import surt
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.stages.documents.sweeping import added, sweep
 from lc_assets.text.rules.rules import Rule, RuleSet, failures

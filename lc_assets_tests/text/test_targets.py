@@ -5,8 +5,7 @@ lead nowhere.
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.text.links import targets as module
 from lc_assets.text.links.links import Link

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import tiktoken
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tiktoken_ext import openai_public
 
 from lc_assets.formats.tokenizers.gpt2 import gpt2_ranks, gpt2_tokenizer

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer

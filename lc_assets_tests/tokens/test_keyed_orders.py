@@ -6,8 +6,7 @@ import itertools
 from collections import Counter
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.randomness import shuffled
 from lc_assets.tokens.orders import heldout, interleave, priorities, shifts

@@ -12,8 +12,7 @@ from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.cli.printing import shortened, sized, visible
 from lc_assets.errors import CorruptFile, LcError
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
-from lc_assets.formats.arrays.flat import METADATA as FLAT_METADATA
-from lc_assets.formats.arrays.flat import FlatReader
+from lc_assets.formats.arrays.flat import METADATA as FLAT_METADATA, FlatReader
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.grid_layout import METADATA as GRID_METADATA
 from lc_assets.formats.arrays.npy import read_npy

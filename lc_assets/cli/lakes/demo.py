@@ -15,8 +15,7 @@ from typer import Argument, Option
 from lc_assets.cli import options
 from lc_assets.cli.inspect.batch import batch
 from lc_assets.cli.inspect.trace_shown import show_span
-from lc_assets.cli.lakes.build import recipe_text as own_recipe_text
-from lc_assets.cli.lakes.build import source_at
+from lc_assets.cli.lakes.build import recipe_text as own_recipe_text, source_at
 from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, planner_of
 from lc_assets.cli.lakes.rebuild import run
 from lc_assets.cli.printing import heading, lasted, say, sized, table

@@ -34,8 +34,7 @@ from lc_assets.errors import Busy, LcError
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import Plan, Run
-from lc_assets.stages.rebuilding import PartitionFailed, Rebuilt, damage_of
-from lc_assets.stages.rebuilding import rebuild as rebuild_all
+from lc_assets.stages.rebuilding import PartitionFailed, Rebuilt, damage_of, rebuild as rebuild_all
 
 FAILED = 1
 

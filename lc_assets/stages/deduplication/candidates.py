@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from lc_assets import arrow_compute as pc
+from lc_assets.arrays import UInt16s
 from lc_assets.errors import CorruptFile
 from lc_assets.execution.exchange import BucketWriter, read_bucket
 from lc_assets.formats.arrays.npy import write_npy
@@ -224,13 +225,11 @@ def _star(bucket: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
         yield left[known:], right[known:]
 
 
-def _rows_of(
-    task: BandsTask, column: int, band: int, members: Numbers
-) -> NDArray[np.uint16] | None:
+def _rows_of(task: BandsTask, column: int, band: int, members: Numbers) -> UInt16s | None:
     """The first rows of another band, of ascending documents; None when ``column`` comes round to
     ``band``.
     """
-    found = list[NDArray[np.uint16]]()
+    found = list[UInt16s]()
     files = members >> PLACE_BITS
     for file in np.unique(files).tolist():
         rows, places = read_rows(task.files[file]), members[files == file] & PLACES

@@ -22,8 +22,10 @@ from lc_assets.stages.decontamination.contaminated_documents import contaminated
 from lc_assets.stages.decontamination.evidence import CONTAMINATED
 from lc_assets.stages.deduplication.facts import DIGEST, TEXT, URL, join_stars
 from lc_assets.stages.deduplication.queries import Queries, quoted
-from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWALS_TABLE
-from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
+from lc_assets.stages.withdrawal.snapshot_withdrawals import (
+    TABLE as WITHDRAWALS_TABLE,
+    withdrawals_in,
+)
 from lc_assets.tokens.orders import heldout
 
 NEAR = "near"

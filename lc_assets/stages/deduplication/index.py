@@ -16,14 +16,13 @@ its *number* the file's number × 2³² + its place. See docs/formats/signature-
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Booleans, UInt16s
+from lc_assets.arrays import Array, Booleans, UInt16s, UInt32s, UInt64s
 from lc_assets.build.tables import read_table
 from lc_assets.errors import UNDECODABLE, CorruptFile, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
@@ -70,8 +69,8 @@ BANDED_SHARDS = pa.schema(
 )
 """A shard: the size of its table of documents, their number, and the place of the first."""
 
-Keys = NDArray[np.uint64]
-Places = NDArray[np.uint32]
+Keys = UInt64s
+Places = UInt32s
 
 
 class BandsManifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,7 +168,7 @@ def facts_path(folder: Path, number: int) -> Path:
     return folder / "facts" / f"{number:05d}.parquet"
 
 
-def sorted_bands(keys: Keys, signed: Booleans) -> dict[str, NDArray[Any]]:
+def sorted_bands(keys: Keys, signed: Booleans) -> dict[str, Array]:
     """The arrays of a file, by name.
 
     Args:
@@ -213,7 +212,7 @@ def read_rows(at: Path) -> UInt16s:
     return _mapped(at / "rows.npy", np.uint16)
 
 
-def _mapped(path: Path, dtype: type[np.generic]) -> NDArray[Any]:
+def _mapped(path: Path, dtype: type[np.generic]) -> Array:
     array = read_npy(path)
     if array.dtype != dtype or array.ndim != 2:
         raise CorruptFile(

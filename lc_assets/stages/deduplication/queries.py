@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Int64s
 from lc_assets.build.stage import CheckResult
 from lc_assets.foreign_errors import duckdb_errors_as_lc_errors
 from lc_assets.publishing import publish
@@ -45,7 +45,7 @@ class Queries:
         """The single number that a query returns."""
         return self.row(query)[0]
 
-    def numbers(self, query: str) -> NDArray[np.int64]:
+    def numbers(self, query: str) -> Int64s:
         """The first column of the result, ``(n,)`` int64."""
         return np.asarray(self.connection.sql(query).to_arrow_table()[0], np.int64)
 

@@ -7,8 +7,10 @@ from lc_assets.build.stage import CheckInput, CheckResult
 from lc_assets.build.tables import read_table
 from lc_assets.stages.deduplication.deciding import NEAR, REASONS, WITHDRAWN
 from lc_assets.stages.deduplication.removals import REMOVALS, TABLE, removed_ids
-from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWALS_TABLE
-from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
+from lc_assets.stages.withdrawal.snapshot_withdrawals import (
+    TABLE as WITHDRAWALS_TABLE,
+    withdrawals_in,
+)
 
 
 def removals_add_up(check_input: CheckInput) -> CheckResult:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Array, Booleans
 from lc_assets.build.building import run_shards
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
 from lc_assets.build.lookups import write_in_groups
@@ -103,7 +103,7 @@ class FileBands(NamedTuple):
 
     documents: pa.Table
     keys: Keys
-    signed: NDArray[np.bool_]
+    signed: Booleans
 
 
 def write_signature_index(context: BuildContext, staging: StagingFolder) -> Counts:
@@ -172,7 +172,7 @@ def _bands_of(documents: Sequence[Path], folder: Path | None) -> FileBands:
     both = pa.concat_tables(tables)
     if folder is None:
         return FileBands(both, np.zeros((len(both), BANDS), np.uint64), np.zeros(len(both), bool))
-    keys, signed = list[Keys](), list[NDArray[np.bool_]]()
+    keys, signed = list[Keys](), list[Booleans]()
     for path, table in zip(documents, tables, strict=True):
         signatures, ids = _signatures_of(path, folder), list[str]()
         for part in read_signatures(signatures, where=str(signatures)):
@@ -239,7 +239,7 @@ def bands_are_those_of_the_signatures(check_input: CheckInput) -> CheckResult:
         listed = read_table(documents_path(folder, number), BANDED.names)
         at, expected = bands_path(folder, number), sorted_bands(again.keys, again.signed)
         keys, places = read_bands(at)
-        found: dict[str, NDArray[Any]] = {
+        found: dict[str, Array] = {
             "keys": keys,
             "places": places,
             "rows": read_rows(at),

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Floats
 from lc_assets.build.building import run_shards
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
@@ -181,7 +181,7 @@ def every_shard_was_filtered(check_input: CheckInput) -> CheckResult:
     )
 
 
-def word_counts(filtered: Published) -> NDArray[np.float64]:
+def word_counts(filtered: Published) -> Floats:
     """Words of each kept document, as RedPajama-V2 counts them; float64, one per document; empty
     where no rule needed them.
     """

@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Int64s
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SPANS_SUFFIX
 from lc_assets.build.tables import (
     DROPPED,
@@ -233,7 +233,7 @@ def _filter_part(
         extra={"characters kept": n_kept_chars},
     )
     read = np.array(measured, np.float64).reshape(len(measured), 1 + len(columns)).T
-    rows: NDArray[np.int64] = np.append(dropped_rows, read[0].astype(np.int64))
+    rows: Int64s = np.append(dropped_rows, read[0].astype(np.int64))
     unread = np.full(len(dropped_rows), nan)
     known = {name: column[rows] for name, column in part.table.columns.items()}
     swept = sweep(

@@ -39,8 +39,7 @@ from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.randomness import keyed_u64
-from lc_assets.stages.deduplication.removals import REMOVALS
-from lc_assets.stages.deduplication.removals import TABLE as REMOVALS_TABLE
+from lc_assets.stages.deduplication.removals import REMOVALS, TABLE as REMOVALS_TABLE
 from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
 from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import SPLITS

@@ -32,8 +32,7 @@ from lc_assets.stages.deduplication.queries import (
 )
 from lc_assets.stages.links.crawl_files import crawl_of, kind_that_is_read, links_are_wanted
 from lc_assets.stages.links.html_index import INDEX_SUFFIX, index_files
-from lc_assets.stages.links.link_tables import HTML_INDEX as PAGES
-from lc_assets.stages.links.link_tables import PAGE_LINKS
+from lc_assets.stages.links.link_tables import HTML_INDEX as PAGES, PAGE_LINKS
 from lc_assets.stages.links.page_captures import counts_after
 from lc_assets.stages.links.page_linking import (
     LEFT_OUT,

@@ -37,8 +37,7 @@ from lc_assets.packing.longpack import PART_TOKENS, ROOT_LINE, part_text
 from lc_assets.publishing import finished
 from lc_assets.stages.deduplication.queries import Tables, check_by_queries
 from lc_assets.stages.deduplication.removals import removed_in
-from lc_assets.stages.links.link_tables import LINK_CLAIMS as LINK_CLAIMS_SCHEMA
-from lc_assets.stages.links.link_tables import SPANS
+from lc_assets.stages.links.link_tables import LINK_CLAIMS as LINK_CLAIMS_SCHEMA, SPANS
 from lc_assets.stages.longpack.gathering import (
     pack_documents,
     packed_documents_of,

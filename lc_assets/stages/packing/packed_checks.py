@@ -5,15 +5,13 @@ reader.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lc_assets import arrow_compute as pc
-from lc_assets.arrays import Int64s
+from lc_assets.arrays import Array, Int64s
 from lc_assets.build.checks import by_chunk, evenly_spaced
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.settings.rows import GriddingSettings
@@ -252,7 +250,7 @@ def rows_hold_their_pieces(rows: _Rows) -> str:
                 places = np.asarray(plan["row_start"], np.int64)
                 gather_pieces(plan, store.folder, right, places, eot=eot)
                 parts = [data[row]] if whole else data[int(first[row]) : int(first[row + 1])]
-                own: NDArray[Any] = np.concatenate(parts)
+                own: Array = np.concatenate(parts)
                 rows.require(
                     len(own) >= int(plan["row_stop"][-1].as_py())
                     and np.array_equal(own, right[: len(own)])

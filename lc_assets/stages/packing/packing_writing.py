@@ -15,9 +15,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Int64s
+from lc_assets.arrays import Array, Int64s
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.tables import COMPRESSION, PACKED_SPANS, SPANS_FILE, opened_table
 from lc_assets.counts import Counts
@@ -246,9 +245,7 @@ def _write_texts(task: PackedTask) -> Counts:
     return Counts()
 
 
-def _record(
-    task: PackedTask, ids: NDArray[Any], row: list[tuple[dict[str, Any], int]]
-) -> CorpusDocument:
+def _record(task: PackedTask, ids: Array, row: list[tuple[dict[str, Any], int]]) -> CorpusDocument:
     """A row's text, and where in it which piece of which document is; ``row`` has the line of each
     piece, and where its ids begin.
     """
@@ -282,7 +279,7 @@ def _lengths(plan: pa.Table) -> Int64s:
     return lengths
 
 
-def _gathered(task: PackedTask, plan: pa.Table, lengths: Int64s, places: Int64s) -> NDArray[Any]:
+def _gathered(task: PackedTask, plan: pa.Table, lengths: Int64s, places: Int64s) -> Array:
     ids = np.full(int(lengths.sum()), task.pad, grid_dtype(task.vocabulary.n_ids))
     gather_pieces(plan, task.tokens, ids, places, eot=task.vocabulary.eot)
     return ids
@@ -293,7 +290,7 @@ COLUMNS = ("token_shard", "document", "document_start", "document_stop", "n_toke
 
 
 def gather_pieces(
-    plan: pa.Table, tokens: Path, out: NDArray[Any], places: Int64s, *, eot: int | None
+    plan: pa.Table, tokens: Path, out: Array, places: Int64s, *, eot: int | None
 ) -> None:
     """Copy the tokens of planned pieces into ``out``.
 
@@ -313,7 +310,7 @@ def gather_pieces(
     if eot is not None:
         out[ends[stop > n_tokens]] = eot
 
-    def into(piece: int) -> tuple[NDArray[Any]]:
+    def into(piece: int) -> tuple[Array]:
         return (out[places[piece] : ends[piece]],)
 
     gather(tokens, plan["token_shard"], document, start, into)

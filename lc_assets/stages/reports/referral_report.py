@@ -47,8 +47,7 @@ from lc_assets.stages.reports.document_sets import (
     pieces_of_rows,
     shards_of_sets,
 )
-from lc_assets.stages.reports.length_report import SUFFIX as LENGTHS_SUFFIX
-from lc_assets.stages.reports.length_report import lengths_files
+from lc_assets.stages.reports.length_report import SUFFIX as LENGTHS_SUFFIX, lengths_files
 from lc_assets.stages.reports.measuring import (
     BACKGROUND,
     ReferralTask,

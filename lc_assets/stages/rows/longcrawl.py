@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import UInt64s
 from lc_assets.build.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
@@ -154,7 +154,7 @@ def no_document_is_on_both_sides(check_input: CheckInput) -> CheckResult:
     return shared_nothing("no_document_is_on_both_sides", tables)
 
 
-def _priorities(check_input: CheckInput, source: OrderSource, split: str) -> NDArray[np.uint64]:
+def _priorities(check_input: CheckInput, source: OrderSource, split: str) -> UInt64s:
     grid = check_input.inputs.get(f"token_grid/{source.snapshot}")
     if grid is None or source_of(grid) != source:
         raise Mismatch(

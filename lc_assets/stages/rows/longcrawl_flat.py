@@ -6,11 +6,10 @@ rows at the size of an index (`lc_assets.stages.rows.longcrawl`).
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Array
 from lc_assets.build.building import run_shards
 from lc_assets.build.checks import by_chunk, evenly_spaced
 from lc_assets.build.recipe import Recipe, plain
@@ -129,7 +128,7 @@ class OrderedRows:
             for source in self.order.sources
         ]
 
-    def read(self, positions: range, tokens: slice) -> NDArray[Any]:
+    def read(self, positions: range, tokens: slice) -> Array:
         """Tokens of some rows: one read per grid, whose rows are consecutive in an order."""
         own = slice(positions.start, positions.stop)
         source, row = self.order.source[own], self.order.row[own].astype(np.int64)

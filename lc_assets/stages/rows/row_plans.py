@@ -11,13 +11,13 @@ withdrawing other documents changes none of them. From its second row on a docum
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lc_assets import arrow_compute as pc
+from lc_assets.arrays import Array, Int64s
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import ROWS
 from lc_assets.formats.arrays.grid_layout import grid_dtype
@@ -81,9 +81,7 @@ def row_keys(rows: pa.Table) -> list[str]:
     ]
 
 
-def rows_of_documents(
-    n_tokens: NDArray[np.int64], *, row_tokens: int, most: int
-) -> NDArray[np.int64]:
+def rows_of_documents(n_tokens: Int64s, *, row_tokens: int, most: int) -> Int64s:
     """How many rows each document gives, ``most`` at most.
 
     >>> rows_of_documents(np.array([64, 200, 1000]), row_tokens=64, most=4)
@@ -112,7 +110,7 @@ def gather_rows(
     row_tokens: int,
     n_ids: int,
     shifts: Sequence[int] | None = None,
-) -> NDArray[Any]:
+) -> Array:
     """The planned stretches of ``row_tokens`` tokens, in the plan's order, each rolled right by its
     shift, if any; tokens are copied directly to their rolled position.
 

@@ -13,19 +13,26 @@ from lc_assets.formats.redpajama.minhash import SCHEMA
 from lc_assets.lake.versions import Published
 from lc_assets.stages.decontamination import contaminated_documents as contamination
 from lc_assets.stages.decontamination.evidence import EVIDENCE
-from lc_assets.stages.deduplication import document_signatures as signing
-from lc_assets.stages.deduplication import near_duplicate_pairs as pairing
-from lc_assets.stages.deduplication import removals as removing
-from lc_assets.stages.deduplication import signature_index as indexing
+from lc_assets.stages.deduplication import (
+    document_signatures as signing,
+    near_duplicate_pairs as pairing,
+    removals as removing,
+    signature_index as indexing,
+)
 from lc_assets.stages.deduplication.index import BANDED
-from lc_assets.stages.documents import document_keys as keying
-from lc_assets.stages.documents import filtered_documents as filtering
-from lc_assets.stages.documents import raw_snapshot as raw
-from lc_assets.stages.documents import shard_filtering, sweeping
+from lc_assets.stages.documents import (
+    document_keys as keying,
+    filtered_documents as filtering,
+    raw_snapshot as raw,
+    shard_filtering,
+    sweeping,
+)
 from lc_assets.stages.documents.clean_documents import CLEAN
 from lc_assets.stages.documents.measuring import rules_of_key
-from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
-from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
+from lc_assets.stages.withdrawal import (
+    snapshot_withdrawals as withdrawals,
+    withdrawn_documents as withdrawing,
+)
 from lc_assets.stages.withdrawal.reporting import partitions_to_rebuild, withdrawn_by_reason
 
 SHOWN_MULTIPLES = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)

@@ -7,11 +7,9 @@ from typing import Any
 from lc_assets.build.showing import Markdown, Passages, Shown, Table, inline, plot_of
 from lc_assets.build.stage import BuildContext, Built
 from lc_assets.build.tables import FILTERED, first_lines, read_table
-from lc_assets.stages.links import html_index as indexing
-from lc_assets.stages.links import page_links as linking
+from lc_assets.stages.links import html_index as indexing, page_links as linking
 from lc_assets.stages.links.link_tables import HTML_INDEX, LINK_CLAIMS, PAGE_LINKS
-from lc_assets.stages.longpack import link_claims as claiming
-from lc_assets.stages.longpack import longpack_documents as longpack
+from lc_assets.stages.longpack import link_claims as claiming, longpack_documents as longpack
 from lc_assets.stages.longpack.page_index import beside_the_paper, lengths_of, roots_tried
 from lc_assets.stages.reports import data_set_card as card
 from lc_assets.stages.reports.document_sets import DENSITIES, GROWTH, LENGTH_SHARES

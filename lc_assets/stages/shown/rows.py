@@ -17,9 +17,11 @@ from lc_assets.stages.lineage.spans import spans_of_packed_row
 from lc_assets.stages.megatron import megatron_rows as megatron
 from lc_assets.stages.mixes import blended_mix as blending
 from lc_assets.stages.packing import packed_rows as packing
-from lc_assets.stages.rows import longcrawl as ordering
-from lc_assets.stages.rows import longcrawl_flat as flattening
-from lc_assets.stages.rows import token_grid as gridding
+from lc_assets.stages.rows import (
+    longcrawl as ordering,
+    longcrawl_flat as flattening,
+    token_grid as gridding,
+)
 from lc_assets.stages.shown.documents import counted
 from lc_assets.vocabulary import SPLITS
 

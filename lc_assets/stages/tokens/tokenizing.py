@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Array
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
@@ -238,9 +238,7 @@ def replace_in(line: dict[str, Any], settings: TokenizingSettings) -> dict[str, 
     return found.counts
 
 
-def ids_of(
-    text: str, tokenizer: Tokenizer, settings: TokenizingSettings
-) -> tuple[NDArray[Any], str, int]:
+def ids_of(text: str, tokenizer: Tokenizer, settings: TokenizingSettings) -> tuple[Array, str, int]:
     """Ids of a text; and, if it is skipped, the reason and the number that is too small."""
     none, least = np.empty(0, np.uint16), settings.min_tokens
     if len(text) < least and (n_bytes := most_tokens(text)) < least:

@@ -25,8 +25,7 @@ from lc_assets.build.tables import WITHDRAWN, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.versions import Published
-from lc_assets.stages.withdrawal.withdrawn_documents import TABLE as ALL_TABLE
-from lc_assets.stages.withdrawal.withdrawn_documents import are_lists_named
+from lc_assets.stages.withdrawal.withdrawn_documents import TABLE as ALL_TABLE, are_lists_named
 
 TABLE = "withdrawals.parquet"
 COLUMNS = ("id", "how", "for_id", "similarity")

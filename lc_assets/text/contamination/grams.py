@@ -18,13 +18,12 @@ Source: 13 words, and at least 8 for a shorter item, are Brown et al. 2020 (GPT-
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Bytes, Int32s, Int64s, UInt32s, UInt64s
+from lc_assets.arrays import Array, Bytes, Int32s, Int64s, UInt32s, UInt64s
 from lc_assets.errors import Mismatch
 from lc_assets.text.contamination.loose_words import same_words, word_letters
 from lc_assets.text.hashing import FNV_BASIS, GOLDEN, MASK64, mix64
@@ -96,7 +95,7 @@ class GramIndex:
     bits: UInt64s
 
     @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """The arrays by name."""
         return {
             field.name: value
@@ -237,7 +236,7 @@ class _Words:
         self.vocabulary: dict[int, tuple[int, bytes]] = {}
         remaining = iter(items)
         while batch := list(islice(remaining, BATCH_ITEMS)):
-            parts = list[tuple[NDArray[Any], ...]]()
+            parts = list[tuple[Array, ...]]()
             for item in batch:
                 for part in item.parts:
                     parts.append(word_letters(part, basis))

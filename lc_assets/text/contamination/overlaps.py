@@ -21,13 +21,12 @@ left out from a given number of documents on: Brown et al. 2020 ignore n-grams i
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Bytes, Int64s
+from lc_assets.arrays import Array, Bytes, Int64s
 from lc_assets.text.contamination.grams import GramIndex
 from lc_assets.text.contamination.scanning import Finds
 
@@ -134,7 +133,7 @@ class Weigher:
         return chosen
 
 
-def postings(index: GramIndex, grams: Int64s) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def postings(index: GramIndex, grams: Int64s) -> tuple[Array, Array, Array]:
     """Items and positions in which some n-grams occur, and the index in ``grams`` of each."""
     begins = np.append(np.zeros(1, np.int64), index.posting_ends)[grams]
     counts = index.posting_ends[grams] - begins
@@ -201,7 +200,7 @@ def _covered(lasts: Int64s, lengths: Bytes) -> int:
     return sum(end - start for start, end in merged((lasts - lengths).tolist(), lasts.tolist()))
 
 
-def _longest_stretch(positions: NDArray[Any], lengths: Bytes) -> tuple[int, Int64s]:
+def _longest_stretch(positions: Array, lengths: Bytes) -> tuple[int, Int64s]:
     """Words of the longest stretch of an item that ascending occurrences cover without a gap, and
     which these are.
     """

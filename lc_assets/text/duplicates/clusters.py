@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lc_assets.arrays import Floats, Int64s, UInt64s
 from lc_assets.compiling import compiled
 
-Numbers = NDArray[np.int64]
-Hashes = NDArray[np.uint64]
-Similarities = NDArray[np.float64]
+Numbers = Int64s
+Hashes = UInt64s
+Similarities = Floats
 
 
 def cluster_roots(nodes: Numbers, pairs: Iterable[tuple[Numbers, Numbers]]) -> Numbers:

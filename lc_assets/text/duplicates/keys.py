@@ -29,15 +29,14 @@ import struct
 
 import can_ada
 import numpy as np
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Bytes, Int32s, UInt32s
+from lc_assets.arrays import Bytes, Int32s, UInt32s, UInt64s
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
 from lc_assets.text.hashing import FNV_BASIS, FNV_PRIME, GOLDEN, mix64, mix64_kernel
 from lc_assets.text.words import normalized_utf8
 
-Hashes = NDArray[np.uint64]
+Hashes = UInt64s
 Key = tuple[int, int]
 
 SHINGLE_WORDS = 13

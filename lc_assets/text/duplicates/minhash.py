@@ -23,19 +23,17 @@ Source: ``app/src/dedupe/minhash.py`` and ``dedupe/utils.py`` of togethercompute
 import hashlib
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lc_assets.arrays import Bytes, UInt32s, UInt64s
+from lc_assets.arrays import Array, Bytes, UInt32s, UInt64s
 from lc_assets.compiling import compiled, inlined
 from lc_assets.records import frozen
 from lc_assets.text.duplicates.keys import SHINGLE_WORDS, grams_of
 from lc_assets.text.hashing import GOLDEN, mix64
 from lc_assets.text.words import normalized_utf8
 
-Signature = NDArray[np.uint32]
+Signature = UInt32s
 
 N_PERMUTATIONS = 128
 _MODULUS = (1 << 61) - 1
@@ -81,8 +79,8 @@ class MinHashScheme:
     """
 
     label: str
-    factors: NDArray[Any]
-    terms: NDArray[Any]
+    factors: Array
+    terms: Array
 
 
 def signature(text: str, scheme: MinHashScheme) -> Signature | None:

@@ -11,8 +11,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from lc_assets.errors import CorruptFile

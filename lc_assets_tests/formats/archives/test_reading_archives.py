@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import zstandard
 from fastwarc.stream_io import BrotliWriter
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from isal import igzip
 from warcio.archiveiterator import ArchiveIterator
 

@@ -5,8 +5,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from lc_assets.packing.longpack import KEPT, Offer, Rules, TurnState, take_turns
 from lc_assets.stages.deduplication.queries import queries

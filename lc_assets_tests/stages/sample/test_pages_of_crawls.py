@@ -1,7 +1,6 @@
 """A page, its copies and its excerpts."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
 from lc_assets.sample.pages import Page

@@ -3,8 +3,7 @@ repeats.
 """
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.sample.prose import installed_prose, is_new, is_prose, module_lines, prose_lines

@@ -4,8 +4,7 @@ from collections import Counter
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.sample.pages import EXCERPTS, LONG_CHARS, MIRROR, Page, plan_sample
