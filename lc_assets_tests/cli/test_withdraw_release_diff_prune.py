@@ -66,6 +66,7 @@ def test_a_withdrawal_says_what_it_touches_and_stands_in_the_list(lc, lake, reci
         "withdrawn_documents/all",
         f"snapshot_withdrawals/{OLD}",
         f"snapshot_withdrawals/{NEW}",
+        f"removed_documents/{NEW}",  # decided again, with the bytes it had
     }
     assert lake.rebuilt() - looked_up == told
 
