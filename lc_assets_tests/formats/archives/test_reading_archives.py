@@ -397,10 +397,14 @@ def test_every_record_is_read_or_counted(lengths, pack):
     block = http(b"<html><p>%s" % (b"x" * 300))
     content = [record(b"response", block, length=length) for length in lengths]
     starts = np.cumsum([0, *map(len, content)])
-    for start, one, length in zip(starts, content, lengths, strict=False):
+    for start, one, length in zip(starts.tolist(), content, lengths, strict=False):
         end = start + one.index(b"\r\n\r\n") + 4 + (length or 0)
         # A length that ends where a later record begins is not seen to be wrong.
-        assume(not any(end <= later <= end + 4 for later in starts if later > start + len(one)))
+        assume(
+            not any(
+                end <= later <= end + 4 for later in starts.tolist() if later > start + len(one)
+            )
+        )
     found = read(b"".join(map(pack[0], [*content, page(BODY)])), pack[1])
     right = [length is None or len(block) <= length <= len(block) + 4 for length in lengths]
     assert [one == "" for one in reasons(found)] == [*right, True]
