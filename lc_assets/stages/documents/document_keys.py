@@ -209,13 +209,13 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     )
     lines = read_some(path, evenly_spaced(n_listed, DIGESTS_AGAIN), ["id", "text_digest"])
     stated = {line["id"]: line["text_digest"] for line in lines}
-    chosen, digests = list(stated), _digests_again(filtered, set(stated))
-    wrong = [name for name in chosen if digests.get(name) != stated[name]]
+    digests = _digests_again(filtered, set(stated))
+    wrong = [name for name, digest in stated.items() if digests.get(name) != digest]
     return CheckResult(
         passed=same and not wrong,
         message=f"{n_listed:,} listed of {n_standing:,} filtered"
         + ("" if same else ", and they differ")
-        + f"; {len(chosen):,} texts read again, {len(wrong):,} have another digest",
+        + f"; {len(stated):,} texts read again, {len(wrong):,} have another digest",
         values={"listed": n_listed, "digests that differ": len(wrong)},
     )
 
@@ -223,16 +223,11 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
 def _digests_again(filtered: Path, chosen: set[str]) -> dict[str, str]:
     shards = {parse_document_id(name)[0].name for name in chosen}
     found: dict[str, str] = {}
-    for path in (
-        path
-        for path in documents_files(filtered)
-        if path.name.removesuffix(DOCUMENTS_SUFFIX) in shards
-    ):
-        for batch in _with_digests(path, ["id", "text_digest"]):
-            lines = zip(
-                batch.column("id").to_pylist(), batch.column("text_digest").to_pylist(), strict=True
-            )
-            found |= {name: digest for name, digest in lines if name in chosen}
+    for path in documents_files(filtered):
+        if path.name.removesuffix(DOCUMENTS_SUFFIX) in shards:
+            for batch in _with_digests(path, ["id", "text_digest"]):
+                lines = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                found |= {name: digest for name, digest in lines if name in chosen}
     return found
 
 

@@ -67,7 +67,7 @@ class Explained:
     values: Values
     others: tuple[str, ...] = ()
     text: str | None = None
-    removed: tuple[tuple[str, str], ...] = field(default=())
+    removed: tuple[tuple[str, str], ...] = ()
     digests: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -121,12 +121,9 @@ def models_of(settings: ModelSettings, columns: Collection[str]) -> Models:
 
 @lru_cache(maxsize=4)
 def _open_models(settings: ModelSettings, needs: frozenset[str], _written: object) -> Models:
-    paths = {
-        name: path for name, path in msgspec.structs.asdict(settings).items() if name != "quality"
-    }
-    return open_models(
-        needs, quality=_paths(msgspec.structs.asdict(settings.quality)), **_paths(paths)
-    )
+    paths = msgspec.structs.asdict(settings)
+    quality = _paths(msgspec.structs.asdict(paths.pop("quality")))
+    return open_models(needs, quality=quality, **_paths(paths))
 
 
 @lru_cache(maxsize=4)

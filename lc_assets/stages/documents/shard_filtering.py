@@ -36,7 +36,6 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord
-from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.lake.upstream import with_retries
 from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
 from lc_assets.stages.documents.measuring import (
@@ -52,7 +51,7 @@ from lc_assets.stages.documents.shard_inputs import (
     Skip,
     computed_signals,
     duplicates_of_shard,
-    opened_documents,
+    lines_of_documents,
     read_document,
     records_of,
     signals_of_shard,
@@ -118,15 +117,13 @@ def _published_part(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part
     table, computed = signals_of_shard(task)
     part = Part(table, task.published, task.files.shard.document_id, duplicates or ())
     failing = set(table.lines[part.failing].tolist())
-    where, limit = f"{task} (documents)", task.settings.max_line_bytes
 
     def documents() -> Iterator[tuple[int, Document | Reasons]]:
-        with opened_documents(task) as stream:
-            for line, raw in read_lines(stream, where=where, max_line_bytes=limit):
-                part.n_lines += 1
-                extra["bytes of JSON"] += len(raw or b"")
-                if raw is None or line not in failing:
-                    yield line, _met(task, part, line, read_document(task, line, raw))
+        for line, raw in lines_of_documents(task):
+            part.n_lines += 1
+            extra["bytes of JSON"] += len(raw or b"")
+            if raw is None or line not in failing:
+                yield line, _met(task, part, line, read_document(task, line, raw))
 
     yield part, documents()
     extra["bytes of JSON"] += 0

@@ -164,10 +164,8 @@ def records_of(task: ShardTask, models: Models) -> Iterator[tuple[int, str, Docu
                     found if isinstance(found, Unread) else with_language(found, default, models),
                 )
         return
-    with opened_documents(task) as stream:
-        limit = task.settings.max_line_bytes
-        for line, raw in read_lines(stream, where=_where(task, "documents"), max_line_bytes=limit):
-            yield line, shard.document_id(line), read_document(task, line, raw)
+    for line, raw in lines_of_documents(task):
+        yield line, shard.document_id(line), read_document(task, line, raw)
 
 
 def file_records(
@@ -306,14 +304,16 @@ def skip_by_policy(part: str, policy: str) -> Iterator[None]:
         raise Skip(f"{part} missing or broken") from error
 
 
-@contextlib.contextmanager
-def opened_documents(task: ShardTask) -> Iterator[BinaryIO]:
-    """The file of RedPajama-V2's documents, under the policy for one that is missing or broken."""
+def lines_of_documents(task: ShardTask) -> Iterator[tuple[int, bytes | None]]:
+    """Lines of RedPajama-V2's documents, under the policy for a file that is missing or broken; see
+    `read_lines`.
+    """
+    limit = task.settings.max_line_bytes
     with (
         skip_by_policy("documents", task.settings.corrupt_documents),
         _opened(task, "documents") as stream,
     ):
-        yield stream
+        yield from read_lines(stream, where=_where(task, "documents"), max_line_bytes=limit)
 
 
 @contextlib.contextmanager

@@ -211,7 +211,7 @@ def write_blend(
     stated = _numbers(weights or sizes or ())
     if size is not None:
         numbers, samples = blend(normalise(normalise(stated).tolist()), size)
-    elif fractions := [number for number in stated if number != int(number)]:
+    elif fractions := [number for number in stated if not number.is_integer()]:
         raise BadInput(f"a size is a whole number of samples, got {fractions[0]}")
     else:
         numbers, samples = blend_all([int(number) for number in stated])
@@ -244,6 +244,4 @@ def _numbers(words: Sequence[str]) -> list[float]:
                 f"{word!r} is not a number; expected weights such as 0.7 0.2 0.1, or sizes such "
                 "as 700 200"
             ) from error
-    if odd := [number for number in found if not np.isfinite(number)]:
-        raise BadInput(f"{odd[0]} is neither a weight nor a size")
     return found

@@ -21,6 +21,7 @@ from lc_assets.build.stage import (
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.formats.arrays.chunks import plan_rows
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.megatron.gpt_index import read_gpt_index, write_gpt_index
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
@@ -57,11 +58,8 @@ def copy_rows(grid: Path, folder: Path, split: str) -> Counts:
     reader = GridReader(grid / f"{split}.zarr")
     if reader.n_rows:
         with MegatronWriter.publishing(folder / split, megatron_dtype(reader.vocab_size)) as writer:
-            for start in range(0, reader.n_rows, COPIED_ROWS):
-                for row in reader.read(
-                    slice(start, min(start + COPIED_ROWS, reader.n_rows)),
-                    slice(0, reader.row_tokens),
-                ):
+            for block in plan_rows(reader.n_rows, COPIED_ROWS):
+                for row in reader.read(slice(block.start, block.stop)):
                     writer.add(row)
     return Counts(
         seen=reader.n_rows,
@@ -116,7 +114,7 @@ def megatron_rows_are_the_grids_rows(check_input: CheckInput) -> CheckResult:
         rows = GridReader(grid / f"{split}.zarr")
         if not rows.n_rows:
             continue
-        data, whole = MegatronReader(check_input.folder / split), slice(0, rows.row_tokens)
+        data = MegatronReader(check_input.folder / split)
         n_rows += len(data)
         if len(data) != rows.n_rows or not (np.asarray(data.lengths) == rows.row_tokens).all():
             wrong.append(
@@ -125,7 +123,7 @@ def megatron_rows_are_the_grids_rows(check_input: CheckInput) -> CheckResult:
         wrong += [
             f"{split} row {row}"
             for row in sorted({0, rows.n_rows // 2, rows.n_rows - 1})
-            if not np.array_equal(rows.read(slice(row, row + 1), whole)[0], data[row])
+            if not np.array_equal(rows.read(slice(row, row + 1))[0], data[row])
         ]
     return CheckResult(
         passed=not wrong and n_rows == check_input.counts.kept,
@@ -140,10 +138,7 @@ def the_index_shuffles_whole_epochs(check_input: CheckInput) -> CheckResult:
     sample once.
     """
     if not (check_input.folder / "train.idx").is_file():
-        return CheckResult(
-            passed=True,
-            message="no training rows, so no index",
-        )
+        return CheckResult(passed=True, message="no training rows, so no index")
     index = read_gpt_index(check_input.folder / "train")
     n_documents = len(MegatronReader(check_input.folder / "train"))
     known = bool(((index.document_index >= 0) & (index.document_index < n_documents)).all())

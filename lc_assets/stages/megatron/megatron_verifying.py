@@ -66,7 +66,9 @@ def verify_data_set(
     """
     reader, receipt = MegatronReader(prefix), read_receipt(prefix)
     stated = receipt.ids if receipt else None
+    by = f"by {receipt.made_by}" if receipt else "none beside it"
     if stated is not None:
+        by += f", {stated.tokenizer}"
         n_ids = stated.n_ids if n_ids is None else n_ids
         eod, appended = (eod, appended) if stated.eod is None else (stated.eod, True)
     most = np.iinfo(reader.dtype).max if n_ids is None else n_ids - 1
@@ -86,10 +88,8 @@ def verify_data_set(
             + ("" if n_ids is None else f", of a vocabulary of {n_ids:,}"),
         ),
         *((f"SHA-256 of the {path.suffix}", digest) for path, digest in digests.items()),
-        ("receipt", "none beside it" if receipt is None else f"by {receipt.made_by}"),
+        ("receipt", by),
     ]
-    if receipt and stated:
-        facts[-1] = "receipt", f"by {receipt.made_by}, {stated.tokenizer}"
     if eod is not None:
         n_ending = _n_ending(reader, eod)
         n_inside = found.n_eod - n_ending

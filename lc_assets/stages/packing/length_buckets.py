@@ -31,7 +31,7 @@ from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
 from lc_assets.packing.lengths import bucket_names
 from lc_assets.publishing import gzipped, publish
 from lc_assets.records import record
-from lc_assets.stages.tokens.tokenizing import GAVE_UP
+from lc_assets.stages.tokens.tokenizing import GAVE_UP, available_tokenizer
 
 DOCUMENTS = "documents: "
 TOKENS = "tokens: "
@@ -78,10 +78,8 @@ def write_length_buckets(context: BuildContext, staging: StagingFolder) -> Count
 def write_buckets(task: BucketTask) -> Counts:
     """Write the documents of one file, each into its bucket; an empty bucket has no file."""
     names, dropped, extra = bucket_names(task.edges), Counter[str](), Counter[str]()
-    try:
-        tokenizer = tokenizer_of(task.tokenizer)
-    except BadInput:  # the fast one does not read every kind of file
-        tokenizer = tokenizer_of(task.tokenizer, fast=False)
+    fast = available_tokenizer(task.tokenizer, fast=True)
+    tokenizer = fast or tokenizer_of(task.tokenizer, fast=False)
     with contextlib.ExitStack() as stack:
         opened = dict[str, BinaryIO]()
         for document in read_corpus(task.file, text_field=task.text_field):

@@ -109,7 +109,6 @@ def _check(test: Callable[[_Rows], str]) -> Check:
         rows = _Rows(check_input)
         looked_at = test(rows)
         return CheckResult(
-            check=test.__name__,
             passed=not rows.wrong,
             message="; ".join(rows.wrong[:SHOWN]) or looked_at,
             values=rows.values,
@@ -243,7 +242,7 @@ def rows_hold_their_pieces(rows: _Rows) -> str:
         first = np.searchsorted(np.asarray(lines["row"]), np.arange(reader.n_rows + 1))
         for close in by_chunk(chosen, reader.chunk_shape[0]):
             data = MegatronReader(rows.found.folder / split)
-            block = reader.read(slice(close[0], close[-1] + 1), slice(0, reader.row_tokens))
+            block = reader.read(slice(close[0], close[-1] + 1))
             for row in close:
                 plan = lines.slice(int(first[row]), int(first[row + 1] - first[row]))
                 right = np.full(reader.row_tokens, int(reader.attributes["pad"]), block.dtype)
@@ -298,4 +297,4 @@ def rows_are_as_the_method_makes_them(rows: _Rows) -> str:
 def packed_train_and_heldout_share_nothing(check_input: CheckInput) -> CheckResult:
     """No document and no content digest has pieces in rows of both splits."""
     table = check_input.folder / SPANS_FILE
-    return shared_nothing("packed_train_and_heldout_share_nothing", [table])
+    return shared_nothing([table])

@@ -112,14 +112,11 @@ def counted(plans: dict[str, Packing], lengths: Int64s) -> Counts:
     for plan in plans.values():
         taken[plan.pieces.document] = True
     sums = [balance(plan, lengths) for plan in plans.values()]
-    n_left = int((~taken).sum())
-    dropped = {NOT_TAKEN: n_left} if n_left else {}
-    return Counts(
-        seen=len(lengths),
-        kept=len(lengths) - n_left,
-        dropped=dropped,
-        failed_rules=dropped,
-        extra={
+    n_taken = int(taken.sum())
+    return Counts.of(
+        n_taken,
+        {NOT_TAKEN: len(lengths) - n_taken},
+        {
             "tokens of documents": int(lengths.sum()),
             "tokens left over": int(lengths[~taken].sum()),
             **{name: sum(getattr(found, own) for found in sums) for own, name in _SUMS.items()},

@@ -175,6 +175,8 @@ def _change(snapshot: str, old: Published | None, new: Published | None) -> Chan
     were = Counter(row.content for row in before if not row.stretch)
     names = {row.id: row.content for row in before if row.content not in documents}
     changed = {row.id for row in after if row.id in names and row.content not in were}
+    # A row with what places it, without the name of its document.
+    was_at, now_at = (Counter(row[:5] for row in side) for side in (before, after))
     removed = (was - rows).total()
     return Change(
         snapshot=snapshot,
@@ -183,7 +185,7 @@ def _change(snapshot: str, old: Published | None, new: Published | None) -> Chan
         documents_changed=len(changed),
         rows_added=(rows - was).total(),
         rows_removed=removed,
-        rows_moved=(Counter(map(_place, before)) - Counter(map(_place, after))).total() - removed,
+        rows_moved=(was_at - now_at).total() - removed,
         tokens_added=(rows - was).total() * row_tokens_of(new) if new else 0,
         tokens_removed=removed * row_tokens_of(old) if old else 0,
     )
@@ -198,11 +200,6 @@ class _Row(NamedTuple):
     shift: int
     priority: int
     id: str
-
-
-def _place(row: _Row) -> tuple[Any, ...]:
-    """A row with what places it, without the name of its document."""
-    return row[:5]
 
 
 def _rows(grid: Published) -> Iterator[_Row]:
@@ -244,10 +241,10 @@ def _of_made(
 
 def _mixes(before: Release, after: Release) -> dict[str, str]:
     found = {}
-    for name in sorted(before.pins.keys() | after.pins.keys()):
+    for name in sorted(
+        name for name in {*before.pins, *after.pins} if name.startswith("blended_mix/")
+    ):
         old, new = before.pins.get(name), after.pins.get(name)
-        if not name.startswith("blended_mix/"):
-            continue
         if old is None or new is None:
             found[name] = "is new" if old is None else "is gone"
         else:

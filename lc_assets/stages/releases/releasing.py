@@ -155,20 +155,11 @@ def _behind(lake: Lake, pinned: Mapping[str, Published]) -> Iterator[Published]:
 def _counts(pinned: Mapping[str, Published]) -> dict[str, int]:
     receipts = (published.receipt for published in pinned.values())
     grids = [found for found in receipts if found.fingerprint.stage == "token_grid"]
-    counts = {
-        f"{split} rows": sum(grid.counts.extra[f"{split} rows"] for grid in grids)
-        for split in SPLITS
-    }
-    tokens = sum(
-        grid.fingerprint.params["row_tokens"] * grid.counts.extra[f"{split} rows"]
-        for grid in grids
-        for split in SPLITS
-    )
+    names = (*(f"{split} rows" for split in SPLITS), "tokens")
     return {
         "snapshots": len(grids),
         "documents": sum(grid.counts.seen for grid in grids),
-        **counts,
-        "tokens": tokens,
+        **{name: sum(grid.counts.extra[name] for grid in grids) for name in names},
     }
 
 

@@ -39,6 +39,7 @@ from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
+from lc_assets.stages.rows.token_grid import BlockTask
 from lc_assets.vocabulary import SPLITS
 
 CHECKED_ROWS = 64
@@ -46,22 +47,11 @@ CODECS: dict[str, FlatCodec] = {"blosc-lz4": BLOSC, "zstd": ZSTD}
 
 
 @record
-class FlatTask:
+class FlatTask(BlockTask):
     """One band of the flat array of one split."""
 
     root: Path
     order: Path
-    folder: Path
-    split: str
-    block: range
-
-    @property
-    def name(self) -> str:
-        """Split and first row."""
-        return f"{self.split}-{self.block.start:09d}"
-
-    def __str__(self) -> str:
-        return f"{self.folder.name} {self.name}"
 
 
 def write_longcrawl_flat(context: BuildContext, staging: StagingFolder) -> Counts:

@@ -61,15 +61,12 @@ are fewer.
 
 
 @record
-class BandTask:
+class BlockTask:
     """A block of rows of one split, to be written into ``folder``."""
 
-    tokens: Path
     folder: Path
     split: str
     block: range
-    row_tokens: int
-    n_ids: int
 
     @property
     def name(self) -> str:
@@ -78,6 +75,15 @@ class BandTask:
 
     def __str__(self) -> str:
         return f"{self.folder.name} {self.name}"
+
+
+@record
+class BandTask(BlockTask):
+    """A block of a grid's rows, made of documents in ``tokens``."""
+
+    tokens: Path
+    row_tokens: int
+    n_ids: int
 
 
 def write_token_grid(context: BuildContext, staging: StagingFolder) -> Counts:
@@ -257,10 +263,10 @@ def _wrong_rows(reader: GridReader, rows: list[int], plan: pa.Table, tokens: Pat
 
 def train_and_heldout_share_nothing(check_input: CheckInput) -> CheckResult:
     """No document and no content digest is on both sides of the split."""
-    return shared_nothing("train_and_heldout_share_nothing", [check_input.folder / ROWS_FILE])
+    return shared_nothing([check_input.folder / ROWS_FILE])
 
 
-def shared_nothing(check: str, tables: Sequence[Path]) -> CheckResult:
+def shared_nothing(tables: Sequence[Path]) -> CheckResult:
     """Whether no id and no content digest is both held out and trained on, in any tables of rows or
     pieces; keeps the smaller side and one table in memory.
     """
@@ -272,7 +278,6 @@ def shared_nothing(check: str, tables: Sequence[Path]) -> CheckResult:
         keys = _keys(table, "train")
         shared |= set(keys.filter(pc.is_in(keys, value_set=heldout)).to_pylist())
     return CheckResult(
-        check=check,
         passed=not shared,
         message=f"{len(shared):,} ids or digests on both sides"
         + (f", such as {min(shared)}" if shared else ""),

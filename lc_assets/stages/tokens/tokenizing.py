@@ -21,6 +21,7 @@ from lc_assets.arrays import Array
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
+    DocumentsTask,
     documents_files,
 )
 from lc_assets.build.recipe import plain
@@ -72,12 +73,10 @@ TERMS = pa.schema(
 
 
 @record
-class TokenizeTask:
+class TokenizeTask(DocumentsTask):
     """One shard of documents to be tokenized into ``folder``.
 
     Attributes:
-        documents: table of the documents.
-        folder: of the version.
         settings: how text becomes ids.
         removed: reason of each skipped document, by id.
         label: prefix of the file names, if shards of several stages with equal names go into one
@@ -86,8 +85,6 @@ class TokenizeTask:
         terms: whether to include each document's words, see `TERMS`.
     """
 
-    documents: Path
-    folder: Path
     settings: TokenizingSettings
     removed: Mapping[str, str] = field(default_factory=dict)
     label: str = ""
@@ -98,9 +95,6 @@ class TokenizeTask:
     def name(self) -> str:
         """The shard's name, behind its label."""
         return self.label + self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
-
-    def __str__(self) -> str:
-        return str(self.documents)
 
 
 def tasks_of(
@@ -214,13 +208,8 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
             kept.add(line | sizes | {"document": n_kept, "n_bytes": most_tokens(raw)} | terms)
             n_kept += 1
     extra = {"tokens": megatron.n_tokens, "characters": n_chars, "shards": 1}
-    return Counts(
-        seen=n_kept + dropped.total(),
-        kept=n_kept,
-        dropped=dict(dropped),
-        failed_rules=dict(dropped),
-        extra=extra | {f"{REPLACED}: {kind}": n for kind, n in replaced.items()},
-    )
+    extra |= {f"{REPLACED}: {kind}": n for kind, n in replaced.items()}
+    return Counts.of(n_kept, dropped, extra)
 
 
 def replace_in(line: dict[str, Any], settings: TokenizingSettings) -> dict[str, int]:
