@@ -24,22 +24,18 @@ CONTAMINATED = "contaminated"
 MOST_COMMON = 1000
 """Common n-grams that are listed."""
 
+FIND_COLUMNS = ("grams", "starts", "ends", "lasts")
 FINDS = pa.schema(
     {
         "place": "int64",
         "id": "string",
         "n_words": "int64",
-        "grams": pa.list_(pa.int64()),
-        "starts": pa.list_(pa.int64()),
-        "ends": pa.list_(pa.int64()),
-        "lasts": pa.list_(pa.int64()),
+        **dict.fromkeys(FIND_COLUMNS, pa.list_(pa.int64())),
     }
 )
 """A document that holds any n-gram: its number in its file from 0, and every occurrence, as in
 `lc_assets.text.contamination.scanning.Finds`.
 """
-
-FIND_COLUMNS = ("grams", "starts", "ends", "lasts")
 
 EVIDENCE = pa.schema(
     {

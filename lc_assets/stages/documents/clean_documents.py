@@ -156,7 +156,7 @@ def clean_shard(task: CleanTask) -> Counts:
             stack.enter_context(writing_table(task.folder / f"{task.name}{suffix}", schema))
             for suffix, schema in ((DOCUMENTS_SUFFIX, CLEAN), (DROPPED_SUFFIX, DROPPED))
         )
-        write = stack.enter_context(_document_writer(task))
+        write = _document_writer(task, stack)
         for line in read_lines(task.documents, batch_lines=16):
             reason = task.removed.get(line["id"])
             if reason is None and edits and not _edited(line, edits, extra):
@@ -198,22 +198,23 @@ def _edited(
     return bool(line[TEXT].strip()) or not before.strip()
 
 
-@contextlib.contextmanager
-def _document_writer(task: CleanTask) -> Iterator[Callable[[dict[str, Any]], object]]:
-    """Open the file of a shard's documents; yield what writes one line of the filtered table."""
-    with contextlib.ExitStack() as stack:
-        if task.file_format == "parquet":
-            path = task.folder / f"{task.name}{TABLE_SUFFIX}"
-            table = stack.enter_context(writing_table(path, read_schema(task.documents)))
-            yield lambda line: table.add(line, n_bytes=len(line[TEXT]))
-        else:
-            staging = stack.enter_context(publish(task.folder / f"{task.name}{JSON_SUFFIX}"))
-            stream = stack.enter_context(gzipped(staging))
-            source = task.source
-            records = source and file_records(source, task.files, task.folder)
-            yield lambda line: stream.write(
-                json_line(_record_of(line, records)) if records else _json_line(line)
-            )
+def _document_writer(
+    task: CleanTask, stack: contextlib.ExitStack
+) -> Callable[[dict[str, Any]], object]:
+    """Open the file of a shard's documents until ``stack`` is left; return what writes one line of
+    the filtered table.
+    """
+    if task.file_format == "parquet":
+        path = task.folder / f"{task.name}{TABLE_SUFFIX}"
+        table = stack.enter_context(writing_table(path, read_schema(task.documents)))
+        return lambda line: table.add(line, n_bytes=len(line[TEXT]))
+    staging = stack.enter_context(publish(task.folder / f"{task.name}{JSON_SUFFIX}"))
+    stream = stack.enter_context(gzipped(staging))
+    source = task.source
+    records = source and file_records(source, task.files, task.folder)
+    return lambda line: stream.write(
+        json_line(_record_of(line, records)) if records else _json_line(line)
+    )
 
 
 def _json_line(line: dict[str, Any]) -> bytes:

@@ -90,11 +90,9 @@ def write_filtered_documents(context: BuildContext, staging: StagingFolder) -> C
     )
     stored = staging.inputs.get(f"document_signals/{key}")
     if stored is not None:
-        paths = [stored.folder / f"{task.name}{VALUES_SUFFIX}" for task in tasks]
-        tasks = [
-            replace(task, stored=path) if path.is_file() else task
-            for task, path in zip(tasks, paths, strict=True)
-        ]
+        for number, task in enumerate(tasks):
+            path = stored.folder / f"{task.name}{VALUES_SUFFIX}"
+            tasks[number] = replace(task, stored=path if path.is_file() else None)
     counts = run_shards(context, staging, filter_shard, tasks, what=f"filter {key}")
     if source is not None and counts.seen == counts.extra.get(NO_TEXT, 0) and tasks:
         _refuse_no_text(source, tasks, counts)

@@ -308,12 +308,8 @@ def decompose(
             if n_pieces[exponent]:
                 write_receipt(result, made_by="decompose", ids=ids)
     n_kept = sum(n << exponent for exponent, n in n_pieces.items())
-    return Counts(
-        seen=reader.n_tokens,
-        kept=n_kept,
-        dropped={LEFT_OVER: reader.n_tokens - n_kept} if reader.n_tokens > n_kept else {},
-        extra={f"pieces of {1 << exponent}": n for exponent, n in n_pieces.items()},
-    )
+    extra = {f"pieces of {1 << exponent}": n for exponent, n in n_pieces.items()}
+    return Counts.of(n_kept, {LEFT_OVER: reader.n_tokens - n_kept}, extra)
 
 
 def _write_pieces(

@@ -23,7 +23,6 @@ from lc_assets.build.stage import (
     StagingFolder,
 )
 from lc_assets.counts import Counts
-from lc_assets.errors import CorruptFile
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.megatron.gpt_index import read_gpt_index, write_gpt_index
 from lc_assets.formats.megatron.idx import idx_path, read_index
@@ -235,7 +234,9 @@ def every_sample_can_be_found(check_input: CheckInput) -> CheckResult:
         taken = samples[datasets == number]
         if not np.array_equal(taken, np.arange(source.used)):
             wrong.append(f"{source.name}: samples are not 0 to {source.used:,}")
-        elif source.used and not _reaches(check_input.folder / source.name, source.used):
+        elif (
+            source.used and read_gpt_index(check_input.folder / source.name).n_samples < source.used
+        ):
             wrong.append(f"{source.name}: its index holds fewer than {source.used:,} samples")
     if len(datasets) != check_input.counts.kept or len(samples) != len(datasets):
         wrong.append(
@@ -247,13 +248,6 @@ def every_sample_can_be_found(check_input: CheckInput) -> CheckResult:
         message="; ".join(wrong) or f"{len(datasets):,} samples, each within its source's index",
         values={source.name: source.used for source in mix.sources},
     )
-
-
-def _reaches(prefix: Path, n_used: int) -> bool:
-    try:
-        return read_gpt_index(prefix).n_samples >= n_used
-    except CorruptFile:
-        return False
 
 
 def _takes_from(kind: str) -> Callable[[Recipe, str, str], bool]:

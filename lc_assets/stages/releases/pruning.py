@@ -70,12 +70,11 @@ def plan_pruning(lake: Lake, *, keep: int = 0) -> Pruning:
     for partition in lake.partitions():
         folders = partition.folders()
         written = {name: kept.finished for name, kept in folders.items() if kept.finished}
-        idle = (
+        versions = [
             name
-            for name in written
+            for name in sorted(written, key=written.__getitem__)
             if f"{partition.name}/{name}" not in needed and partition.finished(name) is not None
-        )
-        versions = sorted(idle, key=lambda name: written[name])
+        ]
         why = dict.fromkeys(versions[: max(len(versions) - keep, 0)], UNNEEDED)
         why |= dict.fromkeys(
             (name for name in folders if name.startswith(REJECTED)), "its checks failed"
@@ -110,10 +109,6 @@ def plan_purge(lake: Lake, ids: Collection[str], *, give_up: Collection[str] = (
         else:
             partition = lake.partition(*found.name.split("/"))
             deleted[held.name] = Deletion(partition, found.version, found.receipt.n_bytes, HOLDS)
-    lost = {
-        name: [version for version in _pinned_by(lake, name) if version in deleted]
-        for name in sorted(give_up)
-    }
     unfinished = [
         Deletion(partition, name, folder.n_bytes, UNFINISHED)
         for partition in (lake.partitions() if ids else ())
@@ -123,7 +118,11 @@ def plan_purge(lake: Lake, ids: Collection[str], *, give_up: Collection[str] = (
     return Pruning(
         deletions=tuple(_downstream_first([*deleted.values(), *unfinished])),
         kept=kept,
-        broken={name: versions for name, versions in lost.items() if versions},
+        broken={
+            name: versions
+            for name in sorted(give_up)
+            if (versions := [of for of in _pinned_by(lake, name) if of in deleted])
+        },
     )
 
 

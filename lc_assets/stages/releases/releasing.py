@@ -92,21 +92,23 @@ def pinned_now(lake: Lake) -> dict[str, Published]:
         NotPublished: if there is no global order, or an input of a version is gone.
     """
     order = lake.partition("longcrawl").require()
-    grids = {grid.name: grid for grid in sources_of(lake, order)}
-    found = {order.name: order, **grids}
+    grids = sources_of(lake, order)
+    found = [order, *grids]
     flat = lake.partition("longcrawl_flat").current()
     if flat is not None and lake.require_input(flat, "longcrawl").digest == order.digest:
-        found[flat.name] = flat
-    for mix in lake.published("blended_mix").values():
-        found |= {source.name: source for source in (mix, *sources_of(lake, mix))}
+        found.append(flat)
+    digests = {grid.name: grid.digest for grid in grids}
     for megatron in lake.published("megatron_rows").values():
         rows = rows_behind(lake, megatron)
-        if rows.name in grids and grids[rows.name].digest == rows.digest:
-            found.setdefault(megatron.name, megatron)
-    indexes = (row_index(lake, grid) for grid in grids.values())
-    found |= {index.name: index for index in indexes if index is not None}
-    found |= {rows.name: rows for rows in lake.published("packed_rows").values()}
-    return dict(sorted(found.items()))
+        if digests.get(rows.name) == rows.digest:
+            found.append(megatron)
+    for mix in lake.published("blended_mix").values():
+        found += [mix, *sources_of(lake, mix)]
+    found += filter(None, (row_index(lake, grid) for grid in grids))
+    found += lake.published("packed_rows").values()
+    # Of several versions of a partition, the last one: a mix's own Megatron files come first.
+    by_name = {published.name: published for published in found}
+    return dict(sorted(by_name.items()))
 
 
 def described(lake: Lake, pinned: Mapping[str, Published]) -> Release:

@@ -63,12 +63,7 @@ CHECKED_FIRST = 4
 CHECKED_CHARS = 20_000
 """Length of a beginning: it costs the reference about 2 ms."""
 
-TERMS = pa.schema(
-    {
-        "terms": pa.list_(pa.int32()),
-        "counts": pa.list_(pa.int32()),
-    }
-)
+TERMS = pa.schema(dict.fromkeys(("terms", "counts"), pa.list_(pa.int32())))
 """Words of a document, as `lc_assets.text.duplicates.keys.term_counts` numbers them."""
 
 
