@@ -20,7 +20,6 @@ Training nodes read these and no Parquet; ``spans.parquet`` identifies the docum
 Source: NumPy's ``.npy`` format 1.0, without pickle.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,13 +29,14 @@ from lc_assets.arrays import Array, Int32s, Int64s
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.arrays.order import require_split
+from lc_assets.records import distinct
 
 MOST_DOCUMENTS = 2**31 - 1
 FILES = ("first_span", "span_stop", "span_document")
 DTYPES: tuple[np.dtype[Any], ...] = (np.dtype("<i8"), np.dtype("<i4"), np.dtype("<i4"))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class PackedSpans:
     """Spans of one split's rows.
 

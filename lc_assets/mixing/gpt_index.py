@@ -27,7 +27,6 @@ Source: Megatron-LM ``gpt_dataset.py`` and ``helpers.cpp`` (``build_sample_idx``
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,6 +36,7 @@ from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
 from lc_assets.mixing.shuffling import shuffle
 from lc_assets.randomness import keyed_u64
+from lc_assets.records import distinct
 
 SEPARATE_BELOW = 0.80
 """Share of its samples below which the last epoch is shuffled separately."""
@@ -49,7 +49,7 @@ SampleIndex: TypeAlias = Int32s | Int64s
 ShuffleIndex: TypeAlias = UInt32s | Int64s
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class GptIndex:
     """The three arrays."""
 

@@ -27,7 +27,6 @@ Source: Pouransari et al. 2024, "Dataset decomposition: faster LLM training with
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
 from lc_assets.packing.pieces import Pieces, cut_evenly, numbered, require_lengths, require_tokens
 from lc_assets.randomness import keyed_u64
+from lc_assets.records import distinct
 
 ENDS_SENTENCE = 1
 ENDS_LINE = 2
@@ -50,7 +50,7 @@ _CLOSING = " \t\"'”’»)]*_"
 _STOPS = (".", "!", "?", "…", "。", "！", "？", "؟", "।")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class Ends:
     """Where sentences or lines of documents end, in tokens of the document.
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from lc_assets.arrays import Booleans, Int64s, Integers
 from lc_assets.errors import BadInput
-from lc_assets.records import record
+from lc_assets.records import distinct, record
 
 MOST_ROW_TOKENS = 2**24
 """Longest row: best fit keeps 18 bytes for every length up to this."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class Pieces:
     """Pieces of documents, as columns of one length.
 

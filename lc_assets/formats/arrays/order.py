@@ -21,7 +21,6 @@ A position is an index into the two arrays. An order may leave rows out, but nam
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -32,6 +31,7 @@ from lc_assets.arrays import UInt16s, UInt32s
 from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.publishing import publish_bytes
+from lc_assets.records import distinct
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 
 SOURCES = "sources.json"
@@ -125,7 +125,7 @@ def write_order(folder: Path, split: str, source: UInt16s, row: UInt32s) -> None
     write_npy(row_path, row)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class GlobalOrder:
     """One split's order, mapped into memory.
 

@@ -35,13 +35,13 @@ import functools
 import hashlib
 import importlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import plain_bytes
+from lc_assets.records import distinct
 from lc_assets.text.links.addresses import Blocklist, host_of
 from lc_assets.text.rules.models import (
     BLOCKLIST,
@@ -59,7 +59,7 @@ SHA256 = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"
 LABEL = "__label__"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class LineModel:
     """A model that gives a line of text a label.
 

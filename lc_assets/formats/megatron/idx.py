@@ -26,7 +26,6 @@ Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``_IndexWrite
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -35,6 +34,7 @@ import numpy as np
 from lc_assets.arrays import Array
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.checksums import checksums_path
+from lc_assets.records import distinct
 
 MAGIC = b"MMIDIDX\x00\x00"
 VERSION = 1
@@ -69,7 +69,7 @@ def files_of(prefix: Path) -> list[Path]:
     return [bin_path(prefix), checksums_path(bin_path(prefix)), idx_path(prefix)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class MegatronIndex:
     """Content of an ``.idx``.
 

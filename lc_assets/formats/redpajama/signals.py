@@ -6,7 +6,6 @@ rarely needed; only requested signals are decoded.
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import nan
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,6 +19,7 @@ from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import CorpusDocument, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord, id_int, line_reader
 from lc_assets.formats.redpajama.lines import decode_json, read_lines, write_json_lines
+from lc_assets.records import distinct
 from lc_assets.text.signals.names import BULLET_LINES, CCNET_SIGNALS, SCALARS, Signals
 from lc_assets.text.signals.signals import MeasuredSignals, bullet_fraction, first_score
 from lc_assets.vocabulary import Shard
@@ -28,7 +28,7 @@ BULLET_NEEDS = ("rps_lines_start_with_bulletpoint", "ccnet_nlines")
 BUCKET_SCORES = {"head": 0.0, "middle": 1.0, "tail": 2.0}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class SignalsTable:
     """The requested values of one shard, one row per signals record, sorted by the document's line.
 

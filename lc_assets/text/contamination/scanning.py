@@ -6,13 +6,13 @@ the text, so no hash collision is ever reported. Time is linear in the text, mem
 character, and some 20 per character that n-grams cover.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from lc_assets.arrays import Booleans, Int64s, UInt32s, UInt64s
 from lc_assets.compiling import compiled
+from lc_assets.records import distinct
 from lc_assets.text.contamination.grams import FILTER_SALT, GramIndex, basis_of, salt_of
 from lc_assets.text.contamination.loose_words import (
     ALONE,
@@ -33,7 +33,7 @@ _BASE, _SALT = np.uint64(GOLDEN), np.uint64(FILTER_SALT)
 _6, _LOW_6, _1 = np.uint64(6), np.uint64(63), np.uint64(1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class Finds:
     """Occurrences of n-grams in a text, by their last word, shorter n-grams first.
 

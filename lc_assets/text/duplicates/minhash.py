@@ -21,14 +21,13 @@ Source: ``app/src/dedupe/minhash.py`` and ``dedupe/utils.py`` of togethercompute
 """
 
 import hashlib
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
 from lc_assets.arrays import Array, Bytes, UInt32s, UInt64s
 from lc_assets.compiling import compiled, inlined
-from lc_assets.records import frozen
+from lc_assets.records import distinct, frozen
 from lc_assets.text.duplicates.keys import SHINGLE_WORDS, grams_of
 from lc_assets.text.hashing import GOLDEN, mix64
 from lc_assets.text.words import normalized_utf8
@@ -67,7 +66,7 @@ class Bands:
 BANDS = (Bands(1.0, 1, 128), Bands(0.9, 5, 25), Bands(0.8, 9, 13), Bands(0.7, 14, 9))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class MinHashScheme:
     """How signatures are made.
 

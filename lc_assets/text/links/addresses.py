@@ -27,7 +27,6 @@ import functools
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import can_ada
@@ -36,13 +35,14 @@ from publicsuffixlist import PublicSuffixList
 
 from lc_assets.arrays import UInt32s, UInt64s
 from lc_assets.randomness import keyed_u64
+from lc_assets.records import distinct
 
 _IP = re.compile(r"\d+\.\d+\.\d+\.\d+|\[.*\]", re.ASCII)
 MAX_ADDRESS_CHARS = 8192
 """A longer address is truncated: no browser accepts it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class Blocklist:
     """Blocked domains and addresses.
 

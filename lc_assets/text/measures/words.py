@@ -14,14 +14,12 @@ Words are concatenated without the characters between them: word ``i`` is ``join
 1]]``.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int32s, Int64s, UInt16s
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
-from lc_assets.records import frozen
+from lc_assets.records import distinct, frozen
 from lc_assets.text.characters import (
     BEYOND,
     DENSE,
@@ -182,7 +180,7 @@ def _read_words(
     return n_words
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class Words:
     """A text's words of one kind.
 

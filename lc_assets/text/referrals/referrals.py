@@ -21,14 +21,13 @@ GPT-like vocabularies and says "K"; here K is 1,024.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from lc_assets.arrays import Int32s, Int64s
 from lc_assets.errors import BadInput
-from lc_assets.records import frozen
+from lc_assets.records import distinct, frozen
 
 DISTANCES = (32, 128, 512)
 """Lower ends of the buckets after the first, which begins at 1: the paper's."""
@@ -36,7 +35,7 @@ AT_ONCE = 1 << 16
 """Mentions whose pairs are counted together, to bound the memory."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class Mentions:
     """Where a text's concepts are mentioned.
 

@@ -41,12 +41,12 @@ Source: ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data, com
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from lc_assets.arrays import Floats, Int64s
+from lc_assets.records import distinct
 from lc_assets.text.characters import character_bits
 from lc_assets.text.hashing import WordSet, hash_seed, utf8_of, word_set
 from lc_assets.text.signals.names import (
@@ -69,7 +69,7 @@ _SCORES = (*TEXT_DOC_SIGNALS, "rps_doc_stop_word_fraction", "rps_doc_ldnoobw_wor
 _NOTHING: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@distinct
 class MeasuredSignals:
     """The signals of one document, in columns.
 
