@@ -162,15 +162,11 @@ def check_input_of(
     """
     fingerprint = published.receipt.fingerprint
     heads = tuple(f"{stage}/" for stage in by_summary)
-    names = {
-        name: name.startswith(heads) and not name.endswith(f"/{fingerprint.key}")
-        for name in fingerprint.inputs
-    }
-    found = {
-        name: _input(lake, name, digest, by_summary=names[name])
-        for name, digest in fingerprint.inputs.items()
-    }
-    inputs = {name: version for name, version in found.items() if version is not None}
+    inputs = dict[str, Published]()
+    for name, digest in fingerprint.inputs.items():
+        by_head = name.startswith(heads) and not name.endswith(f"/{fingerprint.key}")
+        if (version := _input(lake, name, digest, by_summary=by_head)) is not None:
+            inputs[name] = version
     return CheckInput(
         folder=published.folder,
         fingerprint=fingerprint,
@@ -199,16 +195,7 @@ def run_shards(
         tasks: one per shard.
         what: a few words for the progress bar.
     """
-    run = ShardRun(
-        executor=context.executor,
-        folder=staging.folder,
-        fingerprint=staging.fingerprint,
-        meter=staging.meter,
-        shards=staging.shards,
-        say=context.say,
-        facts=staging.facts,
-    )
-    return run.run(function, tasks, what=what)
+    return ShardRun(context=context, staging=staging).run(function, tasks, what=what)
 
 
 def _input(lake: Lake, name: str, digest: str, *, by_summary: bool) -> Published | None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build.tables import COMPRESSION, mapped_table, read_table
+from lc_assets.build.tables import COMPRESSION, mapped_table, read_table, require_columns
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.key_index import KeyIndex
@@ -28,14 +28,7 @@ GROUP_LINES = 1024
 
 def write_in_groups(path: Path, table: pa.Table) -> None:
     """Publish a table in small row groups, for look-ups of single lines."""
-    with publish(path) as draft:
-        pq.write_table(
-            table,
-            draft,
-            compression=COMPRESSION,
-            row_group_size=GROUP_LINES,
-            write_statistics=False,
-        )
+    write_parts_in_groups(path, [table], table.schema)
 
 
 def write_parts_in_groups(path: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> int:
@@ -89,14 +82,10 @@ def read_some(
     if not wanted:
         return []
     with mapped_table(path) as file:
-        missing = set(columns or ()) - set(file.schema_arrow.names)
-        if missing or not 0 <= min(wanted) <= max(wanted) < file.metadata.num_rows:
-            searched = (
-                f"line {max(wanted):,}" if not missing else f"column {', '.join(sorted(missing))}"
-            )
+        require_columns(file.schema_arrow, columns, path)
+        if not 0 <= min(wanted) <= max(wanted) < file.metadata.num_rows:
             raise CorruptFile(
-                f"{path}: {file.metadata.num_rows:,} lines of "
-                f"{', '.join(file.schema_arrow.names)[:200]}; searched for {searched}"
+                f"{path}: {file.metadata.num_rows:,} lines; searched for line {max(wanted):,}"
             )
         begins = [
             0,
@@ -107,9 +96,7 @@ def read_some(
         ]
         found: dict[int, dict[str, Any]] = {}
         for group in sorted({bisect_right(begins, line) - 1 for line in wanted}):
-            table = file.read_row_group(
-                group, columns=None if columns is None else list(columns), use_threads=False
-            )
+            table = file.read_row_group(group, columns=columns, use_threads=False)
             ours = sorted({line for line in wanted if begins[group] <= line < begins[group + 1]})
             picked = table.take(pa.array([line - begins[group] for line in ours]))
             found |= dict(zip(ours, picked.to_pylist(), strict=True))

@@ -20,13 +20,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from lc_assets.build.metering import Meter, Spent, metered
+from lc_assets.build.metering import Spent, metered
 from lc_assets.build.sharding import ShardRecord, Shards, write_records
+from lc_assets.build.stage import BuildContext, StagingFolder
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
-from lc_assets.execution.executor import Executor
 from lc_assets.lake.digests import FileFact, fact_of, is_unchanged
-from lc_assets.lake.receipts import SCRATCH, Fingerprint, decode_json, encode_json
+from lc_assets.lake.receipts import SCRATCH, decode_json, encode_json
 from lc_assets.publishing import PUBLISHED, flush, publish_bytes, publish_linked
 from lc_assets.records import frozen, record
 
@@ -99,38 +99,30 @@ class ShardRun:
     """The shards of one version while they run.
 
     Attributes:
-        executor: runs the tasks.
-        folder: the version's folder.
-        fingerprint: of the version.
-        meter: adds up the resources used.
-        shards: how the version divides into shards; None if the stage declares none.
-        say: called with a message when shards are reused.
-        facts: collects digests of files, so that they need not be read again.
+        context: runs the tasks, and is told when shards are reused.
+        staging: the version, whose meter and facts are updated.
+        records: of the shards that are finished.
     """
 
-    executor: Executor
-    folder: Path
-    fingerprint: Fingerprint
-    meter: Meter
-    shards: Shards | None
-    say: Callable[[str], object]
-    facts: dict[str, FileFact]
+    context: BuildContext
+    staging: StagingFolder
     records: list[ShardRecord] = field(default_factory=list)
 
     def run(self, function: Callable[[Any], Counts], tasks: Sequence[Any], *, what: str) -> Counts:
         """Run the tasks that cannot be reused; return the counts of all."""
-        if self.shards is None:
+        if self.staging.shards is None:
             return Counts.total([done.counts for _, done in self._computed(function, tasks, what)])
-        left = self._reuse(self.shards, tasks, what)
+        left = self._reuse(self.staging.shards, tasks, what)
         for task, done in self._computed(function, left, what):
-            self._record(self.shards, task.name, done)
-        write_records(self.folder, self.records)
+            self._record(self.staging.shards, task.name, done)
+        write_records(self.staging.folder, self.records)
         n_reused = len(tasks) - len(left)
-        self.meter.shards_reused += n_reused
+        self.staging.meter.shards_reused += n_reused
         if n_reused:
-            self.say(
-                f"{self.fingerprint.stage}/{self.fingerprint.key}: {len(left):,} of "
-                f"{len(tasks):,} shards computed, {n_reused:,} reused unchanged"
+            made = self.staging.fingerprint
+            self.context.say(
+                f"{made.stage}/{made.key}: {len(left):,} of {len(tasks):,} shards computed, "
+                f"{n_reused:,} reused unchanged"
             )
         return Counts.total([record.counts for record in self.records])
 
@@ -138,13 +130,13 @@ class ShardRun:
         self, function: Callable[[Any], Counts], tasks: Sequence[Any], what: str
     ) -> Iterator[tuple[Any, Done]]:
         resumed = {task.name for task in tasks if _memo(task).is_file()}
-        shards = self.shards
+        shards = self.staging.shards
         if shards:  # largest first: a large shard started last would leave the other workers idle
             tasks = sorted(tasks, key=lambda task: -shards.n_bytes([task.name]))
         do = functools.partial(compute, function, shards.suffixes if shards else ())
-        for task, done in self.executor.run(do, tasks, what=what):
+        for task, done in self.context.executor.run(do, tasks, what=what):
             name = task.name
-            self.meter.shards_computed += shards is not None and name not in resumed
+            self.staging.meter.shards_computed += shards is not None and name not in resumed
             self._log(name, "resumed" if name in resumed else "computed", done)
             yield task, done
 
@@ -160,17 +152,18 @@ class ShardRun:
         patterns = [f"*{suffix}" for suffix in shards.suffixes]
         folders = {old.version.home: old.version.only(*patterns) for old in known.values()}
         links = [
-            ReuseTask(folders[old.version.home], self.folder, old.record) for old in known.values()
+            ReuseTask(folders[old.version.home], self.staging.folder, old.record)
+            for old in known.values()
         ]
         reused = set()
-        for link, done in self.executor.run(reuse, links, what=f"{what}, reused"):
+        for link, done in self.context.executor.run(reuse, links, what=f"{what}, reused"):
             if done is None:
                 continue
             name = link.record.shard
             reused.add(name)
             self._log(name, "reused", done, of=known[name].version.version)
             self._record(shards, name, done)
-        flush(self.folder)
+        flush(self.staging.folder)
         return [task for task in tasks if task.name not in reused]
 
     def _record(self, shards: Shards, name: str, done: Done) -> None:
@@ -178,18 +171,19 @@ class ShardRun:
         self.records.append(
             ShardRecord(shard=name, made_of=made_of, counts=done.counts, files=done.files)
         )
-        self.facts.update((fact.path, fact) for fact in done.files)
+        self.staging.facts.update((fact.path, fact) for fact in done.files)
 
     def _log(self, name: str, how: How, done: Done, of: str = "") -> None:
-        self.meter.spent.append(done.spent)
-        n_bytes = self.shards.n_bytes([name]) if self.shards else 0
-        self.meter.bytes_read += n_bytes if how == "computed" else 0
+        self.staging.meter.spent.append(done.spent)
+        shards = self.staging.shards
+        n_bytes = shards.n_bytes([name]) if shards else 0
+        self.staging.meter.bytes_read += n_bytes if how == "computed" else 0
         if not LOGGER.isEnabledFor(logging.INFO):
             return
         outcome = ShardOutcome(
-            stage=self.fingerprint.stage,
-            key=self.fingerprint.key,
-            version=self.folder.name,
+            stage=self.staging.fingerprint.stage,
+            key=self.staging.fingerprint.key,
+            version=self.staging.folder.name,
             shard=name,
             outcome=how,
             of=of,

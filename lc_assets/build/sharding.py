@@ -7,7 +7,7 @@ version reuses the files where the fingerprint is the same (docs/decisions/0009)
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from lc_assets.lake.partition import Partition
 from lc_assets.lake.receipts import Fingerprint
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish_bytes
+from lc_assets.records import frozen, record
 
 SHARDS_FILE = "shards.jsonl"
 
@@ -42,7 +43,7 @@ class Read(msgspec.Struct, frozen=True):
 Reads = tuple[Read, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Sharding:
     """How a stage's versions fall into shards.
 
@@ -75,7 +76,7 @@ class ShardRecord(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[FileFact, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Older:
     """A finished shard of an older version."""
 
@@ -83,7 +84,7 @@ class Older:
     record: ShardRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Shards:
     """The shards of a version that is to be built.
 

@@ -219,15 +219,18 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         CorruptFile: when it is not Parquet or lacks a column; names the file.
     """
     with opened_table(path) as file:
-        _require_columns(file.schema_arrow, columns, path)
-        table = file.read(columns=None if columns is None else list(columns))
+        require_columns(file.schema_arrow, columns, path)
+        table = file.read(columns=columns)
         table.validate(full=True)  # a damaged page may decompress to bytes that are no text
         return table
 
 
-def _require_columns(found: pa.Schema, wanted: Sequence[str] | None, path: Path) -> None:
-    """Arrow itself passes over a column that is not there; and a time may be one that Python has
-    not, so no table of ours has any.
+def require_columns(found: pa.Schema, wanted: Sequence[str] | None, path: Path) -> None:
+    """Refuse a table that lacks a column, which Arrow itself passes over, or that has times: one
+    may be a time that Python has not, so no table of ours has any.
+
+    Raises:
+        CorruptFile: names the file, and what is missing or not expected.
     """
     missing = [name for name in wanted or () if name not in found.names]
     if missing:
@@ -299,10 +302,8 @@ def read_lines(
         CorruptFile: as `read_table`.
     """
     with opened_table(path) as file:
-        _require_columns(file.schema_arrow, columns, path)
-        for batch in file.iter_batches(
-            batch_lines, columns=None if columns is None else list(columns)
-        ):
+        require_columns(file.schema_arrow, columns, path)
+        for batch in file.iter_batches(batch_lines, columns=columns):
             yield from batch.to_pylist()
 
 

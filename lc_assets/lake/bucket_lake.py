@@ -34,6 +34,7 @@ from lc_assets.lake.partition import CURRENT, Current, Kept, Partition, pointer_
 from lc_assets.lake.receipts import RECEIPT, Receipt, decode_bytes, encode_json
 from lc_assets.lake.versions import Published, VersionFiles, damaged_inputs
 from lc_assets.publishing import publish_bytes
+from lc_assets.records import frozen
 
 CACHE_VARIABLE = "LC_CACHE"
 UPLOAD_SECONDS = 86_400.0
@@ -155,7 +156,7 @@ class Copies(VersionFiles):
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BucketLake(Lake):
     """A lake in a bucket; ``root`` is the folder of this machine's copies."""
 
@@ -200,7 +201,7 @@ class BucketLake(Lake):
         self.bucket.write(path, content)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BucketPartition(Partition):
     """The versions of one partition in a bucket; ``folder`` is where they are built and copied
     to.

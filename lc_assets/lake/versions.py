@@ -9,7 +9,7 @@ import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -29,6 +29,7 @@ from lc_assets.lake.receipts import (
     version_files,
 )
 from lc_assets.publishing import publish_bytes
+from lc_assets.records import frozen
 
 T = TypeVar("T")
 
@@ -100,7 +101,7 @@ class VersionFiles:
         return []
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Published:
     """One published version.
 

@@ -152,11 +152,13 @@ def pages_at(
     Raises:
         Unreachable: when the server does not answer, whether or not the records exist.
     """
-
-    def read(block: Block, where: str) -> HtmlPage | Unread:
-        return page_of(block, where, max_page_bytes)
-
-    return fetched(upstream, spots, read, kinds=RESPONSES, most_bytes=max_page_bytes)
+    return fetched(
+        upstream,
+        spots,
+        lambda block, where: page_of(block, where, max_page_bytes),
+        kinds=RESPONSES,
+        most_bytes=max_page_bytes,
+    )
 
 
 def fetched(
