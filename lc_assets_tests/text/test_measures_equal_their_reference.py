@@ -73,7 +73,7 @@ def same_words(text: str, kind: str) -> None:
     assert spelt == plain
     assert np.diff(words.chars).tolist() == list(map(len, plain))
     assert words.counts == count_words(plain)
-    reading = Reading(text, kind=kind, longest=max(LENGTHS))
+    reading = Reading(text, text, None, kind, max(LENGTHS))
     assert {n: reading.grams[n] for n in LENGTHS} == count_grams(plain, LENGTHS)
     assert {n: reading.n_chars_seen(n) for n in LENGTHS} == seen_before_chars(plain, LENGTHS)
     (found,) = measure(text, [f"median_word_length:{kind}"]).values()
@@ -98,7 +98,8 @@ def test_lines(text):
 
 def test_joined_words_are_compared_as_text():
     """1 11 and 11 1 are the same when nothing lies between the words."""
-    reading = Reading("1 11 1 1 1 x 11 1 1 1 1 y", kind="raw", longest=5)
+    text = "1 11 1 1 1 x 11 1 1 1 1 y"
+    reading = Reading(text, text, None, "raw", 5)
     assert reading.n_chars_seen(5) == 6
     assert reading.grams[5].repeated_chars == 0
 
@@ -154,7 +155,7 @@ def test_many_of_the_same_are_measured(piece):
     """400,000 pieces; quadratic loops would take minutes."""
     text = piece * 400_000
     for kind in WORD_KINDS:
-        reading = Reading(text, kind=kind, longest=max(LENGTHS))
+        reading = Reading(text, text, None, kind, max(LENGTHS))
         assert len(reading.grams) == max(LENGTHS) + 1
         assert all(reading.n_chars_seen(length) >= 0 for length in LENGTHS)
     lines.count_lines(text)

@@ -19,15 +19,16 @@ Angle brackets around the first two are left out. Other kinds of records (``warc
 Source: WARC 1.1 (ISO 28500:2017).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 from fastwarc.warc import WarcRecordType
 
-from lc_assets.formats.archives.records import WRONG_LENGTH, Block, Kinds, records_in
+from lc_assets.formats.archives.records import WRONG_LENGTH, Block, records_in
 from lc_assets.formats.archives.responses import NoPage, html_of
 from lc_assets.formats.corpora.containers import (
+    WET,
     CorpusDocument,
     ReadingOptions,
     Unread,
@@ -39,26 +40,13 @@ TEXTS = (WarcRecordType.conversion,)
 PAGES = (WarcRecordType.response, WarcRecordType.revisit)
 
 
-def read_wet(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:
-    """Yield the texts of a WET file; see `lc_assets.formats.corpora.reading.read_corpus`."""
-    return _documents(path, TEXTS, options, _text_of_conversion)
-
-
-def read_warc(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:
-    """Yield the texts of the pages in a WARC file; see
+def read_crawl(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:
+    """Yield the texts of a WET file, or of the pages in a WARC file; see
     `lc_assets.formats.corpora.reading.read_corpus`. Pages are limited in bytes, as sent and as
     decoded.
     """
-    return _documents(path, PAGES, options, _text_of_response)
-
-
-def _documents(
-    path: Path,
-    kinds: Kinds,
-    options: ReadingOptions,
-    text_of: Callable[[Block, ReadingOptions], str],
-) -> Iterator[CorpusDocument | Unread]:
-    places = name_of_places(path)
+    is_wet, places = path.name.endswith(WET), name_of_places(path)
+    kinds, text_of = (TEXTS, _text_of_conversion) if is_wet else (PAGES, _text_of_response)
     most_bytes = options.max_document_bytes
     found = records_in(path, filename=str(path), most_bytes=most_bytes, kinds=kinds)
     own = (block for _, block in found if block.record.record_type in kinds)

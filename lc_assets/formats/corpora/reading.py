@@ -224,9 +224,9 @@ def read_corpus(
 
         return read_parquet(path, options)
     if path.name.endswith((*WET, *WARC)):
-        from lc_assets.formats.corpora.crawls import read_warc, read_wet
+        from lc_assets.formats.corpora.crawls import read_crawl
 
-        return (read_wet if path.name.endswith(WET) else read_warc)(path, options)
+        return read_crawl(path, options)
     raise BadInput(f"{path}: of no known kind; known are {', '.join((*SUFFIXES, *TEXT))}")
 
 

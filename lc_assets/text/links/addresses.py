@@ -62,7 +62,7 @@ class Blocklist:
         >>> Blocklist({"example.org"}, ()).blocks_domain("https://a.EXAMPLE.org:80/x")
         True
         """
-        return any(name in self.domains for name in _domains(host_of(url)))
+        return any(name in self.domains for name in domains_above(host_of(url)))
 
     def blocks_page(self, url: str) -> bool:
         """Whether the page, or its domain, is on the list.
@@ -123,7 +123,14 @@ def domains_above(host: str) -> tuple[str, ...]:
     >>> domains_above("www.example.org"), domains_above("")
     (('example.org',), ())
     """
-    return tuple(_domains(host)) if host else ()
+    if not host:
+        return ()
+    host = host.removeprefix("www.")
+    last, found = registered_domain(host), [host]
+    while host != last and "." in host:
+        host = host.split(".", 1)[1]
+        found.append(host)
+    return tuple(found)
 
 
 def address_key(url: str) -> str:
@@ -171,16 +178,6 @@ def _parsed(url: str) -> "can_ada.URL | None":
 
 def _bare_host(url: "can_ada.URL") -> str:
     return str(url.hostname).rstrip(".").removeprefix("www.")
-
-
-def _domains(host: str) -> Iterator[str]:
-    """The host and its parent domains, up to the registered one; without ``www.``."""
-    host = host.removeprefix("www.")
-    last = registered_domain(host)
-    yield host
-    while host != last and "." in host:
-        host = host.split(".", 1)[1]
-        yield host
 
 
 def _beginnings(url: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ abbreviations, such as NLTK's Punkt (C4) and spaCy's (datatrove), count a few le
 import re
 import zlib
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
 from typing import TypeAlias
@@ -39,6 +40,7 @@ GZIP_LEVEL = 6
 _SENTENCE = re.compile(r"\b[^.!?]+[.!?]*")
 
 
+@dataclass(frozen=True, eq=False)
 class Reading:
     """A text, and what is read of it for measures, each thing when it is first needed.
 
@@ -50,17 +52,11 @@ class Reading:
         longest: words of the longest n-grams that are counted.
     """
 
-    def __init__(
-        self,
-        text: str,
-        *,
-        whole: str | None = None,
-        url: str | None = None,
-        kind: str = "",
-        longest: int = 0,
-    ) -> None:
-        self.text, self.whole, self.url = text, text if whole is None else whole, url
-        self.kind, self.longest = kind, longest
+    text: str
+    whole: str
+    url: str | None
+    kind: str
+    longest: int
 
     @cached_property
     def words(self) -> Words:
@@ -266,7 +262,7 @@ def measure(
     """
     values: dict[str, float | None] = {}
     for kind, formulas, longest in _by_kind(tuple(wanted)):
-        reading = Reading(text, whole=whole, url=url, kind=kind, longest=longest)
+        reading = Reading(text, text if whole is None else whole, url, kind, longest)
         values |= {column: formula(reading) for column, formula in formulas}
     return {column: values[column] for column in wanted}
 

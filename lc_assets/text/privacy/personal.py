@@ -266,10 +266,9 @@ def _is_somebodys(address: str) -> bool:
 
 
 def _phones(text: str, region: str | None) -> Iterator[tuple[int, int]]:
-    yield from _validated(_INTERNATIONAL, text, lambda number: _is_phone(number, region))
-    national = _NATIONAL.get(region or "")
-    if national:
-        yield from _validated(national, text, lambda number: _is_phone(number, region))
+    for expression in (_INTERNATIONAL, _NATIONAL.get(region or "")):
+        if expression:
+            yield from _validated(expression, text, lambda number: _is_phone(number, region))
 
 
 @lru_cache(4096)
