@@ -205,20 +205,18 @@ class Bucket:
                     max_workers=TRANSFERS,
                 )
                 for fact, draft in drafts.items():
-                    self._require_promised(f"{prefix}/{fact.path}", fact, draft)
+                    if not is_unchanged(draft, fact):
+                        raise DamagedInput(
+                            f"{self.where(f'{prefix}/{fact.path}')}: {draft.stat().st_size:,} "
+                            f"bytes that differ from its receipt, which says {fact.n_bytes:,} "
+                            f"bytes, digest {short(fact.sha256)}: build it again with `lc rebuild "
+                            f"--repair --verify --lake {self.url}`"
+                        )
                     flush(draft)
                     draft.replace(folder / fact.path)
         finally:
             for draft in drafts.values():
                 draft.unlink(missing_ok=True)
-
-    def _require_promised(self, path: str, fact: FileFact, draft: Path) -> None:
-        if not is_unchanged(draft, fact):
-            raise DamagedInput(
-                f"{self.where(path)}: {draft.stat().st_size:,} bytes that differ from its receipt, "
-                f"which says {fact.n_bytes:,} bytes, digest {short(fact.sha256)}: "
-                f"build it again with `lc rebuild --repair --verify --lake {self.url}`"
-            )
 
     def _blob(self, path: str, part_bytes: int | None = None) -> Any:
         return self._bucket.blob(self._name(path), chunk_size=part_bytes)

@@ -221,7 +221,7 @@ class BucketPartition(Partition):
     def _matching(self, opened: Callable[[str], Published], version: str, digest: str) -> Published:
         published = opened(version)
         if published.digest != digest:  # a copy of a version that was made again
-            self._forget(published)
+            shutil.rmtree(published.home, ignore_errors=True)
             published = opened(version)
         return published
 
@@ -254,7 +254,9 @@ class BucketPartition(Partition):
                 f"{self.name}/{version}/{RECEIPT}"
             ):
                 return found
-            self._forget(found)  # a partial copy of a version that is gone from the bucket
+            shutil.rmtree(
+                found.home, ignore_errors=True
+            )  # a partial copy of a version that is gone from the bucket
         return None
 
     def version_names(self) -> list[str]:
@@ -302,7 +304,7 @@ class BucketPartition(Partition):
     ) -> None:
         """Remove the receipt, and the copies on this machine: the version is uploaded again."""
         self.bucket.remove([f"{self.name}/{published.version}/{RECEIPT}"])
-        self._forget(published)
+        shutil.rmtree(published.home, ignore_errors=True)
 
     def state(self) -> int:
         """Generation of the pointer; 0 when there is none."""
@@ -329,10 +331,6 @@ class BucketPartition(Partition):
             if written is None or written.content != pointer:
                 raise
         Copies(self.bucket, prefix, self.cache).uploaded(published.home, published.receipt)
-
-    @staticmethod
-    def _forget(published: Published) -> None:
-        shutil.rmtree(published.home, ignore_errors=True)
 
 
 def _bytes_here(home: Path, receipt: Receipt) -> int:

@@ -265,8 +265,11 @@ class Upstream:
         for name in _IDENTITIES:
             if info.get(name):
                 return f"{name.lower().removesuffix('hash')}:{info[name]}"
+        hasher = hashlib.sha256()
         with self.open(path) as stream:
-            return f"sha256:{_sha256(stream)}"
+            while block := stream.read(BLOCK_BYTES):
+                hasher.update(block)
+        return f"sha256:{hasher.hexdigest()}"
 
 
 def _walked(top: str, below: str = "") -> Iterator[tuple[str, str]]:
@@ -312,10 +315,3 @@ def with_retries(function: Callable[[Task], Result]) -> Callable[[Task], Result]
         return attempts(function, task)
 
     return run
-
-
-def _sha256(stream: BinaryIO) -> str:
-    hasher = hashlib.sha256()
-    while block := stream.read(BLOCK_BYTES):
-        hasher.update(block)
-    return hasher.hexdigest()

@@ -83,9 +83,8 @@ def _records(bounded: Bounded, most_rows: list[int]) -> Iterator[dict[str, Any] 
     file = bounded.file
     for group, most in enumerate(most_rows):
         size = file.metadata.row_group(group)
-        for batch in file.iter_batches(
-            min(_most_rows(size.num_rows, size.total_byte_size), most), row_groups=[group]
-        ):
+        fitting = max(BATCH_BYTES // (size.total_byte_size // max(size.num_rows, 1) + 1), 1)
+        for batch in file.iter_batches(min(fitting, BATCH_ROWS, most), row_groups=[group]):
             for column in batch.columns:
                 if pa.types.is_nested(column.type):
                     # A damaged page may unpack to places that lead out of the dictionary.
@@ -128,10 +127,6 @@ def _object_bytes(array: pa.Array) -> int:
     if pa.types.is_dictionary(kind):
         lengths = lengths.take(array.indices)
     return n_bytes + (pc.sum(lengths).as_py() or 0)
-
-
-def _most_rows(n_rows: int, n_bytes: int) -> int:
-    return min(max(BATCH_BYTES // (n_bytes // max(n_rows, 1) + 1), 1), BATCH_ROWS)
 
 
 def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | str]:

@@ -114,7 +114,11 @@ def parse_withdrawals(text: str, *, where: str) -> list[Withdrawal]:
         at = f"{where}, line {number}"
         cells = _cells(line, at)
         if not place:
-            _require_header(cells, at)
+            if tuple(cells) != COLUMNS:
+                raise BadInput(
+                    f"{at}: the first line names the columns: expected {','.join(COLUMNS)}, got "
+                    f"{','.join(cells)[:200]}"
+                )
             continue
         try:
             entry = Withdrawal.of(cells)
@@ -203,14 +207,6 @@ def _cells(line: str, at: str) -> list[str]:
             f"{at}: quotes do not match; a quote within quotes is written twice: {error}"
         ) from error
     return cells
-
-
-def _require_header(cells: Sequence[str], at: str) -> None:
-    if tuple(cells) != COLUMNS:
-        raise BadInput(
-            f"{at}: the first line names the columns: expected {','.join(COLUMNS)}, got "
-            f"{','.join(cells)[:200]}"
-        )
 
 
 def _require_sound(kind: Kind, value: str) -> None:

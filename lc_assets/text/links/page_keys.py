@@ -98,7 +98,8 @@ def page_key(url: str) -> str | None:
     host = _host(parsed.host) if parsed else ""
     if parsed is None or not host:
         return None
-    query = _query(_unescaped(parsed.search[1:]))
+    parameters = _unescaped(parsed.search[1:]).split("&")
+    query = "&".join(one for one in parameters if one and not _is_tracking(one))
     key = host + _path(_unescaped(parsed.pathname)) + (f"?{query}" if query else "")
     return (
         key if len(key) <= MAX_ADDRESS_CHARS - len("http://") else None
@@ -156,12 +157,6 @@ def _path(path: str) -> str:
             return path[:stop]
 
 
-def _query(query: str) -> str:
-    return (
-        "&".join(one for one in query.split("&") if one and not _is_tracking(one)) if query else ""
-    )
-
-
 def _is_tracking(parameter: str) -> bool:
     name = parameter.partition("=")[0].lower()
     return name in TRACKING_PARAMETERS or name.startswith("utm_")
@@ -204,7 +199,8 @@ def surt(url: str) -> str | None:
     if parsed is None or not host:
         return None
     path = _PATH_SESSIONS.sub("", _plain(parsed.pathname, slashes=True)).rstrip("/")
-    query = _sorted(_QUERY_SESSIONS.sub("", _plain(parsed.search[1:])))
+    parameters = _QUERY_SESSIONS.sub("", _plain(parsed.search[1:])).split("&")
+    query = "&".join(map("".join, sorted(one.partition("=") for one in parameters)))
     port = f":{parsed.port}" if parsed.port else ""
     return f"{_backwards(host)}{port}){path or '/'}" + (f"?{query}" if query else "")
 
@@ -235,9 +231,3 @@ def _without_dots(path: bytes) -> bytes:
         elif part != b".":
             kept.append(part)
     return b"/".join(kept)
-
-
-def _sorted(query: str) -> str:
-    return "&".join(
-        "".join(one) for one in sorted(parameter.partition("=") for parameter in query.split("&"))
-    )
