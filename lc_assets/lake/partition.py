@@ -11,7 +11,7 @@ import msgspec
 
 from lc_assets.errors import Busy, CorruptFile, LcError, NotPublished
 from lc_assets.lake.digests import short
-from lc_assets.lake.receipts import RECEIPT, decode_json, encode_json
+from lc_assets.lake.receipts import RECEIPT, SCRATCH, decode_json, encode_json
 from lc_assets.lake.staging import locked
 from lc_assets.lake.versions import (
     Published,
@@ -19,7 +19,7 @@ from lc_assets.lake.versions import (
     read_summary,
     version_named,
 )
-from lc_assets.publishing import publish_bytes, staging_path
+from lc_assets.publishing import publish_bytes, remove_staging_files, staging_path
 from lc_assets.records import frozen
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class Partition:
 
     def remove_damaged(self, published: Published, *, verify: bool) -> list[str]:
         """Remove the `Published.damaged_files` of a version, so that a build makes them again;
-        return their paths.
+        return their paths. Of a whole version, remove what a killed repair left in its folder.
 
         Raises:
             Busy: when a run is building this partition, or a release or a prune is running.
@@ -248,6 +248,9 @@ class Partition:
             damaged = published.damaged_files(verify=verify)
             if damaged:
                 self._remove_files(published, damaged)
+            else:
+                shutil.rmtree(published.home / SCRATCH, ignore_errors=True)
+                remove_staging_files(published.home)
             return damaged
 
     def _remove_files(self, published: Published, paths: Sequence[str]) -> None:
