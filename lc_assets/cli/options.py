@@ -9,13 +9,14 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from typer import Argument, Option
 
 from lc_assets.errors import BadInput
+from lc_assets.records import frozen, record
 
 if TYPE_CHECKING:
     import msgspec
@@ -122,7 +123,7 @@ TextField = Annotated[
 Lang = Annotated[str, Option("--lang", help="Language of documents that do not name theirs.")]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class DocumentOptions:
     """Which documents, by one of these values."""
 
@@ -151,7 +152,7 @@ class DocumentOptions:
 Split = Annotated[str, Option("--split", help="train or heldout.")]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class Corpus:
     """Documents to read, and the lake to write."""
 
@@ -244,7 +245,7 @@ def settings_options(defaults: "msgspec.Struct", *names: str, **flags: str) -> A
     )
 
 
-@dataclass(frozen=True)
+@frozen
 class _SettingsOptions:
     defaults: "msgspec.Struct"
     flags: Mapping[str, str]

@@ -37,7 +37,7 @@ from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lc_assets.execution.executor import Skips, TaskPolicy
+from lc_assets.execution.executor import Skips, TaskPolicy, run_task
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -105,13 +105,11 @@ def is_contained(function: Any) -> bool:
     return getattr(function, _MARK, False)
 
 
-def run_skipping(
-    run: Callable[..., Any], skips: Skips, function: Any, task: Any, policy: TaskPolicy
-) -> Any:
+def run_skipping(skips: Skips, function: Any, task: Any, policy: TaskPolicy) -> Any:
     """In a worker: run a task with some of its documents skipped."""
     _HERE.skips, _HERE.cell[0] = skips, _NO_DOCUMENT
     try:
-        return run(function, task, policy)
+        return run_task(function, task, policy)
     finally:
         _HERE.skips, _HERE.cell[0] = {}, _NO_DOCUMENT
 
@@ -121,10 +119,10 @@ def new_cell(context: BaseContext) -> Any:
     return context.RawArray(ctypes.c_longlong, [_NO_DOCUMENT, 0])
 
 
-def enter_worker(cell: Any, process: int) -> None:
+def enter_worker(cell: Any) -> None:
     """In a new worker: use its cell, and make it the kernel's first choice when memory runs out."""
     _HERE.cell = _numbers_of(cell)
-    cell[1] = process
+    cell[1] = os.getpid()
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
 

@@ -85,16 +85,12 @@ class TaskPolicy:
     skipped: int = 10
 
     def __post_init__(self) -> None:
-        if min(self.deaths, self.departures, self.tries) < 1 or self.lowest < 0:
+        limits = self.seconds, self.pause, self.document_seconds, self.memory_bytes, self.skipped
+        if min(self.deaths, self.departures, self.tries) < 1 or min(limits) < 0:
             raise BadInput(
                 "deaths, departures and tries must be at least 1, times, sizes and skipped not "
                 f"negative: {self}"
             )
-
-    @property
-    def lowest(self) -> float:
-        """The smallest of what may be 0."""
-        return min(self.seconds, self.pause, self.document_seconds, self.memory_bytes, self.skipped)
 
     @property
     def contains(self) -> bool:

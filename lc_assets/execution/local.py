@@ -23,7 +23,6 @@ from lc_assets.execution.executor import (
     Task,
     TaskPolicy,
     ended_after,
-    run_task,
     with_retries,
     work_through,
 )
@@ -73,26 +72,19 @@ class LocalExecutor:
     def _in_processes(
         self, function: Callable[[Task], Result], tasks: Sequence[Task]
     ) -> Iterator[tuple[Task, Result]]:
-        workers = min(self.workers, len(tasks))
-        with _processes(workers, kind_now(self.preload), self.policy) as pool:
+        """Run the tasks by workers that return to the pool when all succeed, and are otherwise
+        killed, in the middle of a task.
+        """
+        pool = _Processes(min(self.workers, len(tasks)), kind_now(self.preload), self.policy)
+        succeeded = False
+        try:
             yield from work_through(pool, function, tasks, self.policy)
-
-
-@contextlib.contextmanager
-def _processes(workers: int, kind: Kind, policy: TaskPolicy) -> Iterator["_Processes"]:
-    """Workers that return to the pool when the block succeeds, and are killed, in the middle of a
-    task, when the block fails.
-    """
-    pool = _Processes(workers, kind, policy)
-    succeeded = False
-    try:
-        yield pool
-        succeeded = True
-    finally:
-        if succeeded:
-            IDLE_POOL.keep(pool.idle)
-        else:
-            pool.end_at_once()
+            succeeded = True
+        finally:
+            if succeeded:
+                IDLE_POOL.keep(pool.idle)
+            else:
+                pool.end_at_once()
 
 
 @dataclass(slots=True)
@@ -127,7 +119,7 @@ class _Processes:
     def submit(self, function: Callable[[Task], Any], task: Task, skips: Skips) -> Future[Any]:
         while True:
             worker = self.idle.popleft() if self.idle else IDLE_POOL.worker(self.kind)
-            handle = worker.begin(run_skipping, run_task, skips, function, task, self.policy)
+            handle = worker.begin(run_skipping, skips, function, task, self.policy)
             if handle is not None:
                 contains = self.policy if is_contained(function) else DEFAULT_POLICY
                 self.at_work[handle] = _Assignment(worker, Watched(worker.cell, contains))

@@ -155,7 +155,7 @@ def _become_worker(
     """
     os.environ.clear()  # the fork server's is as old as the first run
     os.environ.update(environment)
-    enter_worker(cell, os.getpid())
+    enter_worker(cell)
     keep_pandas_out()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_after, args=(lifeline,), daemon=True).start()

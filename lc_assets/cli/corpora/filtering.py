@@ -7,7 +7,7 @@ import gzip
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -66,10 +66,8 @@ QUALITY_MODELS = options.settings_options(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Values:
-    """Which values are stored, and how they are used."""
-
+def filter_(
+    corpus: options.Corpus,
     quantiles: Annotated[
         list[str] | None,
         Option(
@@ -77,7 +75,7 @@ class Values:
             help="Keep the documents between two quantiles of these very documents, such as "
             "gzip_ratio=0.2:0.8 or mean_word_length:raw=0:0.99; may be given several times.",
         ),
-    ] = None
+    ] = None,
     all_signals: Annotated[
         bool,
         Option(
@@ -85,16 +83,11 @@ class Values:
             help="Apply every rule to every document, and store all values: then other thresholds "
             "compute nothing again.",
         ),
-    ] = False
+    ] = False,
     sweep: Annotated[
         bool,
         Option("--sweep", help="Print what each threshold would keep; includes --all-signals."),
-    ] = False
-
-
-def filter_(
-    corpus: options.Corpus,
-    values: Values,
+    ] = False,
     rules: Annotated[str, Option(help="A preset's name, or a file of rules.")] = "",
     threshold: Thresholds = None,
     lang: options.Lang = "en",
@@ -110,19 +103,17 @@ def filter_(
 
     Example: lc filter pages.jsonl.gz filtered --rules gopher-paper
     """
-    if not rules and not values.quantiles:
+    if not rules and not quantiles:
         raise BadInput("name what to keep: --rules gopher-paper, or --quantiles gzip_ratio=0.2:0.8")
-    shares = dict(map(_shares, values.quantiles or ()))
-    filtering = structs.replace(
-        replaced(
-            ALL_DOCUMENTS["filtered_documents"],
-            rules=rules or NO_RULES,
-            thresholds=thresholds_of(threshold),
-        ),
-        lists=lists,
-        models=structs.replace(models, quality=quality_models),
+    shares = dict(map(_shares, quantiles or ()))
+    filtering = replaced(
+        ALL_DOCUMENTS["filtered_documents"],
+        rules=rules or NO_RULES,
+        thresholds=thresholds_of(threshold),
     )
-    stored = values.all_signals or values.sweep or bool(shares)
+    models = structs.replace(models, quality=quality_models)
+    filtering = structs.replace(filtering, lists=lists, models=models)
+    stored = all_signals or sweep or bool(shares)
     signals = DocumentSignalSettings(values=stored, columns=tuple(shares))
     sections = {"filtered_documents": filtering, "document_signals": signals}
     context = corpus.context(sections, language=lang)
@@ -132,7 +123,7 @@ def filter_(
         context = _within_quantiles(context, shares)
     built = build_for(context, "filtered_documents")
     _show(built, rules_of_key(context.recipe, key)[0])
-    if values.sweep:
+    if sweep:
         _show_sweep(built)
     say(f"{corpus.out}: kept documents, and why the others were dropped, in filtered_documents")
 

@@ -5,7 +5,6 @@ mentions, beside the paper's tables.
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -81,27 +80,20 @@ def _show_links(all_built: "Mapping[str, Mapping[str, Built]]") -> None:
     facts([(name, counts.extra.get(name, 0)) for name in (LINKS, TARGETS)])
 
 
-@dataclass(frozen=True, kw_only=True)
-class PageOptions:
-    """How pages and their links are read."""
-
+def longpack(
+    corpus: options.Corpus,
     warc: Annotated[
         list[Path] | None,
         Option(
             help="WARC file, or folder of them, with the pages' HTML; by default the IN's; "
             "repeatable.",
         ),
-    ] = None
+    ] = None,
     quality: Annotated[
         Literal["fast", "high"],
         Option(help="Of texts of the WARC: high is trafilatura."),
-    ] = "fast"
-    tokenizer: options.Tokenizer = "gpt2"
-
-
-def longpack(
-    corpus: options.Corpus,
-    pages: PageOptions,
+    ] = "fast",
+    tokenizer: options.Tokenizer = "gpt2",
     reading: PageLinkSettings = options.settings_options(
         PageLinkSettings(all_pages=True), "extractor"
     ),
@@ -131,15 +123,13 @@ def longpack(
     """
     begun = time.perf_counter()
     settings = {
-        "html_index": HtmlIndexSettings(
-            archives=tuple(str(path.resolve()) for path in pages.warc or [])
-        ),
+        "html_index": HtmlIndexSettings(archives=tuple(str(path.resolve()) for path in warc or [])),
         "page_links": reading,
         "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
         "longpack_documents": packing,
-        "token_documents": TokenizingSettings(tokenizer=pages.tokenizer),
+        "token_documents": TokenizingSettings(tokenizer=tokenizer),
     }
-    built = corpus.build("longpack_documents", settings, together=True, quality=pages.quality)
+    built = corpus.build("longpack_documents", settings, together=True, quality=quality)
     _show_packed(built)
     took = lasted(time.perf_counter() - begun)
     say(f"{corpus.out}: packed documents in longpack_documents; {took}")

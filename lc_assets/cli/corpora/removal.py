@@ -4,7 +4,6 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -37,25 +36,18 @@ CLUSTER_COLUMNS = ("cluster", "id", "similarity_to_kept", "why")
 NEAR = "near"
 
 
-@dataclass(frozen=True, kw_only=True)
-class KindOptions:
-    """Which kinds of duplicates are removed, and which document is kept."""
-
-    by: Annotated[str, Option(help="Of digest, text, url and near, with commas.")] = (
-        "digest,text,url,near"
-    )
+def dedup(
+    corpus: options.Corpus,
+    by: Annotated[
+        str, Option(help="Of digest, text, url and near, with commas.")
+    ] = "digest,text,url,near",
     prefer: Annotated[
         str,
         Option(
             help="Which document is kept: newest, oldest, longest, best_perplexity, source=NAME "
             "(the name of an IN); several with commas.",
         ),
-    ] = "newest"
-
-
-def dedup(
-    corpus: options.Corpus,
-    kinds: KindOptions,
+    ] = "newest",
     pairs: NearDuplicateSettings = options.settings_options(
         NearDuplicateSettings(), evidence_floor="--floor"
     ),
@@ -72,18 +64,18 @@ def dedup(
 
     Example: lc dedup crawl out --threshold 0.8
     """
-    by = _listed(kinds.by)
-    if not by:
+    kinds = _listed(by)
+    if not kinds:
         raise BadInput("--by: name at least one of digest, text, url and near")
     removal = replaced(
         removal,
         heldout_floor=max(pairs.evidence_floor, removal.heldout_floor),
-        prefer=_listed(kinds.prefer),
-        exact=[kind for kind in by if kind != NEAR],
+        prefer=_listed(prefer),
+        exact=[kind for kind in kinds if kind != NEAR],
     )
     settings = {
         "document_signatures": SignatureSettings(signatures="fast"),
-        "near_duplicate_pairs": replaced(pairs, near=NEAR in by),
+        "near_duplicate_pairs": replaced(pairs, near=NEAR in kinds),
         "removed_documents": removal,
         "clean_documents": clean,
     }

@@ -42,7 +42,7 @@ def show(
     for title, columns, lines in artefact.tables:
         table(columns, lines, title=title)
     found = f"damaged in {len(artefact.damage):,} places" if artefact.damage else "whole"
-    _end(artefact.damage, f"{found} ({artefact.checked})" if artefact.checked else "")
+    end_with(artefact.damage, f"{found} ({artefact.checked})" if artefact.checked else "")
 
 
 def verify(
@@ -89,10 +89,11 @@ def verify(
     facts(found.facts)
     for warning in found.warnings:
         print_error(f"warning: {warning}")
-    _end(found.damage, f"damaged in {len(found.damage):,} places" if found.damage else "whole")
+    end_with(found.damage, f"damaged in {len(found.damage):,} places" if found.damage else "whole")
 
 
-def _end(damage: Sequence[str], conclusion: str) -> None:
+def end_with(damage: Sequence[str], conclusion: str) -> None:
+    """Print what is damaged and a conclusion; exit with 1 if anything is."""
     for sentence in damage[:MOST_DAMAGE]:
         print_error(sentence)
     if conclusion:

@@ -2,16 +2,16 @@
 them.
 """
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from typer import Option
 
 from lc_assets.cli import options
 from lc_assets.errors import BadInput
+from lc_assets.records import record
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class RowOptions:
     """Which row, of what."""
 
@@ -39,22 +39,13 @@ class RowOptions:
     ] = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class SampleOptions:
-    """Which sample of a mix."""
-
-    mix: Annotated[str | None, Option("--mix", help="A mix; needs --sample.")] = None
-    sample: Annotated[int | None, Option("--sample", help="With --mix: a sample of it.")] = None
-    position: Annotated[
-        int | None, Option("--position", help="With --sample: a token of the sample.")
-    ] = None
-
-
 def trace(
     lake: options.LakePath,
     of_row: RowOptions,
-    of_mix: SampleOptions,
     documents: options.DocumentOptions,
+    mix: Annotated[str | None, Option(help="A mix; needs --sample.")] = None,
+    sample: Annotated[int | None, Option(help="With --mix: a sample of it.")] = None,
+    position: Annotated[int | None, Option(help="With --sample: a token of the sample.")] = None,
 ) -> None:
     """Follow a row or a sample to its document upstream, or documents to their rows, positions and
     samples.
@@ -66,7 +57,7 @@ def trace(
     from lc_assets.cli.inspect import trace_shown
     from lc_assets.vocabulary import parse_snapshot
 
-    row, snapshot, mix = of_row.row, of_row.snapshot, of_mix.mix
+    row, snapshot = of_row.row, of_row.snapshot
     named = documents.named()
     given = {"--row": row is not None, "--mix": mix is not None} | {
         f"--{'id' if kind == 'document' else kind}": kind in named
@@ -93,8 +84,8 @@ def trace(
         one = None if snapshot is None else parse_snapshot(snapshot)
         trace_shown.trace_row(found, row, of_row.split, one, of_row.column)
     elif mix is not None:
-        if of_mix.sample is None:
+        if sample is None:
             raise BadInput("--mix needs --sample: the number of a sample, from 0")
-        trace_shown.trace_sample(found, mix, of_mix.sample, of_mix.position)
+        trace_shown.trace_sample(found, mix, sample, position)
     else:
         trace_shown.trace_documents(found, *next(iter(named.items())))

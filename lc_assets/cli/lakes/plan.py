@@ -3,7 +3,7 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +19,7 @@ from lc_assets.errors import NotPublished
 from lc_assets.execution.progress import on_terminal
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.upstream import Upstream
+from lc_assets.records import record
 from lc_assets.sources.opening import file_partitions, has_redpajama
 from lc_assets.sources.redpajama_v2 import listed_snapshots
 from lc_assets.stages import costing, planning
@@ -30,7 +31,7 @@ from lc_assets.vocabulary import REDPAJAMA_V2, parse_snapshot
 OUT_OF_DATE = 3
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class LakeOptions:
     """The lake, its sources and its settings."""
 
@@ -42,7 +43,7 @@ class LakeOptions:
     snapshot: options.Snapshots = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@record
 class ExecutionOptions:
     """Where tasks run, and for how long."""
 
@@ -158,7 +159,6 @@ def look_at_all(context: BuildContext, snapshots: list[str]) -> dict[str, dict[s
     from lc_assets.stages.documents import raw_snapshot as raw
     from lc_assets.stages.links import html_index
     from lc_assets.stages.links.crawl_files import own_archives
-    from lc_assets.vocabulary import parse_snapshot
 
     found = {name: raw.look_at_snapshot(context, parse_snapshot(name)) for name in snapshots}
     wanted = html_index.STAGE.wanted(context.recipe)

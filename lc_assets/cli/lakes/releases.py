@@ -12,6 +12,7 @@ from typer import Argument, Option
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.recipe_files import read_recipe
 from lc_assets.cli import options
+from lc_assets.cli.inspect.show import end_with
 from lc_assets.cli.lakes.plan import LakeOptions, recipe_of_lake
 from lc_assets.cli.printing import facts, heading, print_error, say, sized, table
 from lc_assets.errors import BadInput
@@ -25,9 +26,7 @@ from lc_assets.stages.withdrawal import reporting
 from lc_assets.stages.withdrawal.reporting import affected_by, partitions_to_rebuild
 from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, resolve, withdrawn_lines
 
-DAMAGED = 1
 STILL_HELD = 3
-MOST_ERRORS = 50
 
 
 def release(
@@ -58,14 +57,8 @@ def release(
         return
     if verify:
         damage = releasing.release_damage(folder, name)
-        for sentence in damage[:MOST_ERRORS]:
-            print_error(sentence)
-        say(
-            f"release {name}: damaged in {len(damage):,} places"
-            if damage
-            else f"release {name}: whole, every byte read again"
-        )
-        raise typer.Exit(DAMAGED if damage else 0)
+        state = f"damaged in {len(damage):,} places" if damage else "whole, every byte read again"
+        end_with(damage, f"release {name}: {state}")
     made = releasing.release(folder, name, _recipe(lake, recipe, withdrawn))
     say(f"release {name} pins {len(made.pins):,} versions")
     facts(list(made.counts.items()))
