@@ -168,12 +168,8 @@ def write_shard(
 ) -> None:
     """Write one shard's documents, signals and duplicates at RedPajama-V2's paths."""
     paths = [
-        folder / path(shard)
-        for path in (
-            redpajama_v2.documents_path,
-            redpajama_v2.signals_path,
-            redpajama_v2.duplicates_path,
-        )
+        folder / redpajama_v2.part_path(part, shard)
+        for part in ("documents", "signals", "duplicates")
     ]
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)

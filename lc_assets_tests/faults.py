@@ -21,7 +21,7 @@ from lc_assets.build.stage import (
 )
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.upstream import Upstream
-from lc_assets.sources.redpajama_v2 import PARTS
+from lc_assets.sources.redpajama_v2 import part_path
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.vocabulary import Shard
 
@@ -50,7 +50,7 @@ PER_SNAPSHOT = tuple(
 
 def file_of(upstream: Path, part: str, tag: str) -> Path:
     """Return the path of one part of one shard."""
-    return upstream / PARTS[part](Shard.parse(tag))
+    return upstream / part_path(part, Shard.parse(tag))
 
 
 def cut_short(path: Path) -> None:

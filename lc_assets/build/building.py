@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from lc_assets.build.metering import measured_by
+from lc_assets.build.recipe import Recipe
 from lc_assets.build.shard_runs import ShardRun
 from lc_assets.build.sharding import shards_of
 from lc_assets.build.stage import (
@@ -29,7 +30,7 @@ from lc_assets.build.stage import (
 from lc_assets.counts import Counts
 from lc_assets.errors import CheckFailed, DamagedInput, LcError
 from lc_assets.execution.environment import versions_of
-from lc_assets.execution.executor import CONTAINING_POLICY, Executor
+from lc_assets.execution.executor import CONTAINING_POLICY
 from lc_assets.execution.on_ray import executor_at
 from lc_assets.execution.progress import Watch
 from lc_assets.foreign_errors import os_errors_as_lc_errors
@@ -236,39 +237,50 @@ WORKERS_IMPORT = ("lc_assets.stages.planning",)
 """Imported by each worker at its start."""
 
 
-def executor_for(
-    address: str,
-    *,
+def context_for(
     lake: Lake,
-    reads: Sequence[Upstream | None],
+    recipe: Recipe,
+    *,
+    upstream: str,
+    crawl: str,
+    executor: str,
     workers: int,
+    task_seconds: float,
     watch: Watch,
-    task_seconds: float = 0.0,
-) -> Executor:
-    """The executor at an address (`lc_assets.execution.on_ray`), for work on a lake.
+    say: Callable[[str], object],
+) -> BuildContext:
+    """A build context for work on a lake.
 
     Args:
-        address: empty for this machine.
         lake: its folder, or the local cache of a bucket (``LC_CACHE``), must also be mounted on a
             cluster's workers.
-        reads: upstreams; folders must also be mounted on the workers.
+        recipe: the settings.
+        upstream: a folder, which must also be mounted on the workers, or a URL.
+        crawl: the same of the crawl's archives; empty for none.
+        executor: its address (`lc_assets.execution.on_ray`); empty for this machine.
         workers: processes on this machine.
-        watch: displays progress.
         task_seconds: time limit of a task; 0 for none.
+        watch: displays progress.
+        say: prints or logs a line.
 
     Raises:
         BadInput: when the address is not one of an executor.
     """
-    sees = [
-        Path(read.root).resolve() for read in reads if read is not None and "://" not in read.root
-    ]
-    return executor_at(
-        address,
-        workers=workers,
-        watch=watch,
-        preload=WORKERS_IMPORT,
-        policy=replace(CONTAINING_POLICY, seconds=task_seconds),
-        folders=(lake.root.resolve(),),
-        sees=tuple(sees),
-        libraries=LIBRARIES,
+    roots = [upstream, crawl] if crawl else [upstream]
+    return BuildContext(
+        lake=lake,
+        upstream=Upstream(upstream),
+        recipe=recipe,
+        executor=executor_at(
+            executor,
+            workers=workers,
+            watch=watch,
+            preload=WORKERS_IMPORT,
+            policy=replace(CONTAINING_POLICY, seconds=task_seconds),
+            folders=(lake.root.resolve(),),
+            sees=tuple(Path(root).resolve() for root in roots if "://" not in root),
+            libraries=LIBRARIES,
+        ),
+        crawl=Upstream(crawl) if crawl else None,
+        say=say,
     )

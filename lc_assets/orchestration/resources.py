@@ -7,7 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from lc_assets.build.building import executor_for
+from lc_assets.build.building import context_for
 from lc_assets.build.recipe_files import read_recipe, record_recipe
 from lc_assets.build.shard_runs import log_shards_to
 from lc_assets.build.stage import BuildContext
@@ -15,7 +15,6 @@ from lc_assets.errors import Busy, LcError, StorageFull, Unreachable, WorkerDied
 from lc_assets.execution.progress import in_log, on_terminal, silent
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
-from lc_assets.lake.upstream import Upstream
 from lc_assets.vocabulary import REDPAJAMA_V2
 
 SHARD_LOG = "shards.jsonl"
@@ -88,23 +87,15 @@ class BuildContextResource(dg.ConfigurableResource):
 
     def build_context(self, log: logging.Logger) -> BuildContext:
         """The build context; progress is logged to ``log``."""
-        lake, upstream = self.lake_folder(), Upstream(self.upstream)
-        crawl = Upstream(self.crawl) if self.crawl else None
-        return BuildContext(
-            lake=lake,
-            upstream=upstream,
-            recipe=read_recipe(
-                Path(self.recipe) if self.recipe else None, withdrawn=self.withdrawn
-            ),
-            executor=executor_for(
-                self.executor,
-                lake=lake,
-                reads=(upstream, crawl),
-                workers=self.workers,
-                watch=in_log(log.info, drawn=on_terminal if self.on_terminal else silent),
-                task_seconds=self.task_seconds,
-            ),
-            crawl=crawl,
+        return context_for(
+            self.lake_folder(),
+            read_recipe(Path(self.recipe) if self.recipe else None, withdrawn=self.withdrawn),
+            upstream=self.upstream,
+            crawl=self.crawl,
+            executor=self.executor,
+            workers=self.workers,
+            task_seconds=self.task_seconds,
+            watch=in_log(log.info, drawn=on_terminal if self.on_terminal else silent),
             say=log.info,
         )
 

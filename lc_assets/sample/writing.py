@@ -39,10 +39,8 @@ from lc_assets.sample.pages import (
 )
 from lc_assets.sample.web import write_crawl
 from lc_assets.sources.redpajama_v2 import (
-    documents_path,
-    duplicates_path,
     listing_path,
-    signals_path,
+    part_path,
     write_listing,
 )
 from lc_assets.text.signals.signals import signals_of
@@ -213,15 +211,15 @@ def _write_snapshot(task: SnapshotTask) -> None:
         write_listing(staging, list(task.pages))
     for shard, pages in task.pages.items():
         records = [record_of(page, shard, seed=task.seed) for page in pages]
-        with publish(task.target / documents_path(shard)) as staging:
+        with publish(task.target / part_path("documents", shard)) as staging:
             write_documents(staging, records)
-        with publish(task.target / signals_path(shard)) as staging:
+        with publish(task.target / part_path("signals", shard)) as staging:
             rows = [
                 (line, record, signals_of(record.raw_content))
                 for line, record in enumerate(records)
             ]
             write_signals(staging, shard, rows)
-        with publish(task.target / duplicates_path(shard)) as staging:
+        with publish(task.target / part_path("duplicates", shard)) as staging:
             write_duplicates(staging, shard, task.listed[shard])
     every = [page for pages in task.pages.values() for page in pages]
     urls = [page.url for page in every]

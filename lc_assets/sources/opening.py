@@ -3,26 +3,12 @@
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
 
 from lc_assets.errors import BadInput
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.files import FileSource
 from lc_assets.sources.settings import SourcesSettings, source_name, source_of_key
-from lc_assets.vocabulary import Shard, SnapshotId, parse_snapshot
-
-
-class Source(Protocol):
-    """The interface of a source."""
-
-    @property
-    def upstream(self) -> Upstream:
-        """The root of its files."""
-        ...
-
-    def shards(self, snapshot: SnapshotId) -> dict[Shard, dict[str, str]]:
-        """Paths of the files of each shard of a partition, by part, below the upstream's root."""
-        ...
+from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
 
 def file_source(settings: SourcesSettings, key: str) -> FileSource | None:

@@ -3,7 +3,7 @@ snapshot, and each shard has files of documents, signals, duplicates and MinHash
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,40 +16,24 @@ LISTING = re.compile(r"[a-z]{2}-(?P<snapshot>.+)-(?:head_middle|tail)\.txt", re.
 """Name of a listing."""
 
 
-def documents_path(shard: Shard) -> str:
-    """Path of a shard's documents.
+PARTS: Mapping[str, str] = MappingProxyType(
+    {
+        "documents": "documents/{}.json.gz",
+        "signals": "quality_signals/{}.signals.json.gz",
+        "duplicates": "duplicates/{}.duplicates.parquet",
+        "minhash": "minhash/{}.minhash.parquet",
+    }
+)
+"""Part of a shard → path of its file, by the shard's tag."""
 
-    >>> documents_path(Shard.parse("2023-06/0000/en_head"))
-    'documents/2023-06/0000/en_head.json.gz'
-    """
-    return f"documents/{shard.tag}.json.gz"
 
+def part_path(part: str, shard: Shard) -> str:
+    """Path of a shard's documents, signals, duplicates or MinHash signatures.
 
-def signals_path(shard: Shard) -> str:
-    """Path of a shard's quality signals.
-
-    >>> signals_path(Shard.parse("2023-06/0000/en_head"))
+    >>> part_path("signals", Shard.parse("2023-06/0000/en_head"))
     'quality_signals/2023-06/0000/en_head.signals.json.gz'
     """
-    return f"quality_signals/{shard.tag}.signals.json.gz"
-
-
-def duplicates_path(shard: Shard) -> str:
-    """Path of a shard's duplicates.
-
-    >>> duplicates_path(Shard.parse("2023-06/0000/en_head"))
-    'duplicates/2023-06/0000/en_head.duplicates.parquet'
-    """
-    return f"duplicates/{shard.tag}.duplicates.parquet"
-
-
-def minhash_path(shard: Shard) -> str:
-    """Path of a shard's MinHash signatures.
-
-    >>> minhash_path(Shard.parse("2023-06/0000/en_head"))
-    'minhash/2023-06/0000/en_head.minhash.parquet'
-    """
-    return f"minhash/{shard.tag}.minhash.parquet"
+    return PARTS[part].format(shard.tag)
 
 
 def listing_path(snapshot: SnapshotId, language: str, *, tail: bool = False) -> str:
@@ -103,27 +87,17 @@ def write_listing(path: Path, shards: Iterable[Shard]) -> None:
 
 def _numbered_shards(content: bytes, where: str) -> Iterator[tuple[int, Shard]]:
     for number, line in enumerate(content.split(b"\n"), start=1):
-        if line.strip():
-            yield number, _shard(line, f"{where}, line {number}")
+        try:
+            if line.strip():
+                yield number, Shard.parse(line.strip().decode("ascii"))
+        except UnicodeDecodeError as error:
+            raise BadInput(
+                f"{where}, line {number}: not a shard tag: {line[:80]!r} is not ASCII"
+            ) from error
+        except BadInput as error:
+            raise BadInput(f"{where}, line {number}: {error}") from error
 
 
-def _shard(line: bytes, where: str) -> Shard:
-    try:
-        return Shard.parse(line.strip().decode("ascii"))
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{where}: not a shard tag: {line[:80]!r} is not ASCII") from error
-    except BadInput as error:
-        raise BadInput(f"{where}: {error}") from error
-
-
-PARTS: Mapping[str, Callable[[Shard], str]] = MappingProxyType(
-    {
-        "documents": documents_path,
-        "signals": signals_path,
-        "duplicates": duplicates_path,
-        "minhash": minhash_path,
-    }
-)
 LISTING_BYTES = 64 << 20
 """RedPajama-V2's largest listing has about 10,000 lines of 22 bytes."""
 
@@ -162,7 +136,7 @@ class RedPajamaSource:
             )
         parts = [part for part in PARTS if part != "minhash" or self.minhash]
         return {
-            shard: {part: PARTS[part](shard) for part in parts}
+            shard: {part: part_path(part, shard) for part in parts}
             for path, content in contents.items()
             if content is not None
             for shard in parse_listing(

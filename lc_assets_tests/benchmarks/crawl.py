@@ -86,12 +86,8 @@ def write_crawl(folder: Path, shard: Shard, texts: list[str], *, repeats: int = 
         return made_up_record(shard, line, texts[line % len(texts)])
 
     paths = [
-        folder / path(shard)
-        for path in (
-            redpajama_v2.documents_path,
-            redpajama_v2.signals_path,
-            redpajama_v2.duplicates_path,
-        )
+        folder / redpajama_v2.part_path(part, shard)
+        for part in ("documents", "signals", "duplicates")
     ]
     listing = folder / redpajama_v2.listing_path(shard.snapshot, shard.language)
     for path in (*paths, listing):

@@ -144,13 +144,11 @@ class MadeUpUpstream:
                 for snapshot in self.scale.snapshots
             }
         kind, _, snapshot = folder.partition("/")
-        paths = {
-            "documents": redpajama_v2.documents_path,
-            "quality_signals": redpajama_v2.signals_path,
-            "duplicates": redpajama_v2.duplicates_path,
-        }
-        shards = map(Shard.parse, self.scale.tags(snapshot)) if kind in paths else ()
-        return {path: mark_of(path) for path in map(paths.get(kind, str), shards)}
+        parts = {"quality_signals": "signals"}
+        part = parts.get(kind, kind)
+        known = part in ("documents", "signals", "duplicates")
+        shards = map(Shard.parse, self.scale.tags(snapshot)) if known else ()
+        return {path: mark_of(path) for path in (redpajama_v2.part_path(part, of) for of in shards)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from isal import igzip
 from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.build.tables import COMPRESSION, DROPPED, FILTERED
 from lc_assets.lake.upstream import Upstream
-from lc_assets.sources.redpajama_v2 import PARTS, documents_path, duplicates_path, signals_path
+from lc_assets.sources.redpajama_v2 import part_path
 from lc_assets.stages.documents.measuring import rules_of
 from lc_assets.stages.documents.raw_snapshot import ShardFiles
 from lc_assets.stages.documents.shard_filtering import filter_shard, schema_of
@@ -44,7 +44,7 @@ def looked_at(crawl):
     return upstream, ShardFiles(
         SHARD,
         {
-            part: upstream.look(PARTS[part](SHARD))
+            part: upstream.look(part_path(part, SHARD))
             for part in ("documents", "signals", "duplicates")
         },
     )
@@ -62,11 +62,11 @@ def plain(crawl, folder):
     """What one would write first: both files side by side, everything decoded, a dictionary per
     document.
     """
-    duplicates = set(pq.read_table(crawl / duplicates_path(SHARD))["doc_id"].to_pylist())
+    duplicates = set(pq.read_table(crawl / part_path("duplicates", SHARD))["doc_id"].to_pylist())
     kept, dropped = [], []
     with (
-        gzip.open(crawl / documents_path(SHARD)) as documents,
-        gzip.open(crawl / signals_path(SHARD)) as signals,
+        gzip.open(crawl / part_path("documents", SHARD)) as documents,
+        gzip.open(crawl / part_path("signals", SHARD)) as signals,
     ):
         for line, (document, signal) in enumerate(zip(documents, signals, strict=True)):
             record, values = (
@@ -130,5 +130,5 @@ def test_filtering_is_the_plain_loop_and_faster(crawl, tmp_path):
 
 def bare_bytes(crawl):
     """Decompress the documents and nothing else."""
-    with igzip.open(crawl / documents_path(SHARD)) as stream:
+    with igzip.open(crawl / part_path("documents", SHARD)) as stream:
         return sum(map(len, iter(lambda: stream.read(1 << 18), b"")))

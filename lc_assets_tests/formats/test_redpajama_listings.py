@@ -60,7 +60,7 @@ def test_paths_are_the_published_ones():
     """Head and middle share a listing; the tail has its own."""
     shard = Shard.parse("2018-43/0042/fr_middle")
     found = [
-        getattr(redpajama_v2, f"{kind}_path")(shard)
+        redpajama_v2.part_path(kind, shard)
         for kind in ("documents", "signals", "duplicates", "minhash")
     ]
     assert found == [

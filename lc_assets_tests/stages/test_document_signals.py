@@ -30,7 +30,7 @@ TEXTS = ["One line.\nAnd “two”…", "", "naïve \x00 text", "x" * 5000, "•
 @pytest.fixture
 def documents(tmp_path):
     """A shard's documents where RedPajama-V2 has them."""
-    path = tmp_path / "documents" / redpajama_v2.documents_path(SHARD)
+    path = tmp_path / "documents" / redpajama_v2.part_path("documents", SHARD)
     path.parent.mkdir(parents=True)
     write_documents(path, [made_up_record(SHARD, line, text) for line, text in enumerate(TEXTS)])
     return path

@@ -33,7 +33,7 @@ WITH_MINHASH = RawSettings(languages=("en",), minhash=True)
 def publish_signatures(upstream, tag, *, leave_out=(), change=lambda numbers: numbers):
     """A published file, back to front: it is joined by id, not by place."""
     shard = Shard.parse(f"{SNAPSHOT}/{tag}")
-    path = upstream / redpajama_v2.minhash_path(shard)
+    path = upstream / redpajama_v2.part_path("minhash", shard)
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(SignaturesWriter(path, RPV2.label)) as writer:
         for line, record in reversed(list(enumerate(tiny_documents(shard)))):

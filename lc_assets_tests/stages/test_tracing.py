@@ -41,7 +41,7 @@ def page(published_lake):
 
     def read(row):
         shard, number = parse_document_id(row.id)
-        path = published_lake.root.parent / "upstream" / redpajama_v2.documents_path(shard)
+        path = published_lake.root.parent / "upstream" / redpajama_v2.part_path("documents", shard)
         with path.open("rb") as stream:
             line = dict(read_lines(stream, where=str(path), max_line_bytes=1 << 20))[number]
         return decode_document(line, where=str(path))

@@ -71,16 +71,9 @@ def _line(ids: Any, position: int, origin: "Span | None", tokenizer: str) -> tup
     return (
         f"{position:,}",
         " ".join(map(str, ids[:SHOWN_TOKENS].tolist())),
-        read_summary(ids, tokenizer=tokenizer),
+        visible(shortened(decode(ids[:SHOWN_CHARS], tokenizer), SHOWN_CHARS)),
         *where,
     )
-
-
-def read_summary(ids: Any, n_chars: int = SHOWN_CHARS, *, tokenizer: str = "gpt2") -> str:
-    """The beginning of the text of some ids, escaped, shortened to about ``n_chars``; a truncated
-    character shows as �.
-    """
-    return visible(shortened(decode(ids[:n_chars], tokenizer), n_chars))
 
 
 def decode(ids: Any, tokenizer: str = "gpt2") -> str:

@@ -22,7 +22,7 @@ from lc_assets.formats.parquet.opening import guarded
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.records import record
-from lc_assets.sources.redpajama_v2 import LISTING, PARTS, parse_listing
+from lc_assets.sources.redpajama_v2 import LISTING, parse_listing, part_path
 from lc_assets.stages.shown.columns import known_columns
 from lc_assets.vocabulary import Shard, parse_snapshot
 
@@ -186,7 +186,7 @@ def _show_upstream(path: Path, verify: bool) -> Artefact:
     for listing in sorted((path / "listings").glob("*-head_middle.txt")):
         shards = _listed(listing)
         there = {
-            part: [file for shard in shards if (file := path / PARTS[part](shard)).is_file()]
+            part: [file for shard in shards if (file := path / part_path(part, shard)).is_file()]
             for part in _EXPECTED
         }
         size = sum(file.stat().st_size for files in there.values() for file in files)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from lc_assets.build.building import executor_for
+from lc_assets.build.building import context_for
 from lc_assets.build.recipe_files import read_recipe, recorded_recipe
 from lc_assets.build.stage import BuildContext
 from lc_assets.cli import options
@@ -18,7 +18,6 @@ from lc_assets.cli.printing import lasted, say, sized, table
 from lc_assets.errors import NotPublished
 from lc_assets.execution.progress import on_terminal
 from lc_assets.lake.bucket_lake import open_lake
-from lc_assets.lake.upstream import Upstream
 from lc_assets.records import record
 from lc_assets.sources.opening import file_partitions, has_redpajama
 from lc_assets.sources.redpajama_v2 import listed_snapshots
@@ -80,8 +79,7 @@ def plan(
     """
     context = context_of(recipe_of_lake(where), ExecutionOptions())
     plans = planner_of(context, where.snapshot, look=look_upstream)()
-    show_plans(context, plans, every=every)
-    raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
+    raise typer.Exit(OUT_OF_DATE if show_plans(context, plans, every=every) else 0)
 
 
 def recipe_of_lake(where: LakeOptions) -> LakeOptions:
@@ -97,21 +95,15 @@ def recipe_of_lake(where: LakeOptions) -> LakeOptions:
 
 def context_of(where: LakeOptions, execution: ExecutionOptions) -> BuildContext:
     """A build context as the options name it, with progress on the terminal."""
-    lake, upstream = open_lake(where.lake), Upstream(where.upstream)
-    crawl = Upstream(where.crawl) if where.crawl else None
-    return BuildContext(
-        lake=lake,
-        upstream=upstream,
-        recipe=read_recipe(where.recipe, withdrawn=where.withdrawn),
-        executor=executor_for(
-            execution.executor,
-            lake=lake,
-            reads=(upstream, crawl),
-            workers=execution.n_workers,
-            watch=on_terminal,
-            task_seconds=execution.task_seconds,
-        ),
-        crawl=crawl,
+    return context_for(
+        open_lake(where.lake),
+        read_recipe(where.recipe, withdrawn=where.withdrawn),
+        upstream=where.upstream,
+        crawl=where.crawl,
+        executor=execution.executor,
+        workers=execution.n_workers,
+        task_seconds=execution.task_seconds,
+        watch=on_terminal,
         say=say,
     )
 
@@ -176,9 +168,9 @@ def look_at_all(context: BuildContext, snapshots: list[str]) -> dict[str, dict[s
     }
 
 
-def show_plans(context: BuildContext, plans: list[Plan], *, every: bool) -> None:
+def show_plans(context: BuildContext, plans: list[Plan], *, every: bool) -> int:
     """Print the plans, or those that are not current, what they would cost, and a sentence with the
-    counts; and which stages the recipe cannot have.
+    counts; and which stages the recipe cannot have. Return how many are not current.
     """
     costs = costing.costs_of(context.lake, context.recipe, plans)
     shown = [made for made in plans if every or made.status != "current"]
@@ -195,6 +187,7 @@ def show_plans(context: BuildContext, plans: list[Plan], *, every: bool) -> None
     )
     for name, why in refused_by(context.recipe).items():
         say(f"{name} is left out: {why}")
+    return behind
 
 
 def _line(made: Plan, cost: Cost | None) -> tuple[str | None, ...]:

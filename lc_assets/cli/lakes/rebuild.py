@@ -88,8 +88,7 @@ def rebuild(
         return [made for made in plans if not repair or _is_repaired(context.lake, made)]
 
     plans = plan()
-    behind = [made for made in plans if made.status != "current"]
-    show_plans(context, plans, every=False)
+    behind = show_plans(context, plans, every=False)
     if dry_run:
         raise typer.Exit(OUT_OF_DATE if behind or damaged else 0)
     status = behind and run(

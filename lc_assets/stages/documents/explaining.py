@@ -29,7 +29,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
-from lc_assets.sources.redpajama_v2 import signals_path
+from lc_assets.sources.redpajama_v2 import part_path
 from lc_assets.stages.documents.measuring import record_offers
 from lc_assets.stages.documents.shard_inputs import VALUES_SUFFIX
 from lc_assets.stages.lineage.histories import why_dropped
@@ -215,7 +215,7 @@ def _published_values(upstream: Upstream, identity: str) -> dict[str, float | No
     shard, line = parse_document_id(identity)
     if not isinstance(line, int) or not shard.bucket:
         return {}
-    path = signals_path(shard)
+    path = part_path("signals", shard)
     with upstream.open(path) as stream:
         table = read_signals(
             stream, shard=shard, where=path, names=SCALARS, max_line_bytes=MAX_LINE_BYTES

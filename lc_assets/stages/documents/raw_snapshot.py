@@ -28,7 +28,7 @@ from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
 from lc_assets.records import frozen
 from lc_assets.sources.opening import file_source, upstream_of
-from lc_assets.sources.redpajama_v2 import PARTS, RedPajamaSource
+from lc_assets.sources.redpajama_v2 import RedPajamaSource, part_path
 from lc_assets.sources.settings import source_of_key
 from lc_assets.stages import watching
 from lc_assets.vocabulary import BUCKETS, LANGUAGES, Shard, SnapshotId, parse_document_id
@@ -151,7 +151,7 @@ def read_manifest(raw: Published) -> list[ShardFiles]:
 
 def missing_path(shard: Shard, part: str) -> str:
     """Where a shard's file would be; of a source of files, the shard's name."""
-    return PARTS[part](shard) if shard.bucket else shard.tag
+    return part_path(part, shard) if shard.bucket else shard.tag
 
 
 def place_in_source(lake: Lake, identity: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document
 from lc_assets.formats.redpajama.lines import read_lines
-from lc_assets.sources.redpajama_v2 import documents_path, parse_listing
+from lc_assets.sources.redpajama_v2 import parse_listing, part_path
 from lc_assets.vocabulary import DocumentId, Shard, parse_snapshot
 
 MB = 1_000_000
@@ -99,7 +99,7 @@ def read_back() -> ReadBack:
 
 def _documents(target: Path) -> Iterator[tuple[DocumentId, DocumentRecord]]:
     for shard in listed_shards(target):
-        with (target / documents_path(shard)).open("rb") as stream:
+        with (target / part_path("documents", shard)).open("rb") as stream:
             for line, text in read_lines(stream, where=shard.tag, max_line_bytes=64 * MB):
                 assert text is not None
                 yield (

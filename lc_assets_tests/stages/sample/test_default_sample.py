@@ -13,7 +13,7 @@ from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.sample.pages import Texts
 from lc_assets.sample.prose import PAGE_CHARS, installed_prose
 from lc_assets.sample.writing import write_sample
-from lc_assets.sources.redpajama_v2 import signals_path
+from lc_assets.sources.redpajama_v2 import part_path
 from lc_assets_tests.stages.sample.conftest import listed_shards
 
 MB = 1_000_000
@@ -40,7 +40,7 @@ def test_thirty_long_pages_pass_the_rules_and_others_fail_for_several_reasons(
     rules = read_rules("redpajama-lucie")
     n_long_and_good, broken = 0, np.zeros(len(rules.rules), np.int64)
     for shard in listed_shards(tmp_path / "s"):
-        with (tmp_path / "s" / signals_path(shard)).open("rb") as stream:
+        with (tmp_path / "s" / part_path("signals", shard)).open("rb") as stream:
             wanted = [*rules.columns, "ccnet_length"]
             table = read_signals(
                 stream, shard=shard, where=shard.tag, names=wanted, max_line_bytes=64 * MB

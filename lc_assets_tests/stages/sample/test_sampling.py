@@ -15,7 +15,7 @@ from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.lake.receipts import decode_json, version_files
 from lc_assets.sample.pages import PERPLEXITIES, texts_of_folder
 from lc_assets.sample.writing import REPORT, SampleReport, write_sample
-from lc_assets.sources.redpajama_v2 import duplicates_path, signals_path
+from lc_assets.sources.redpajama_v2 import part_path
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import parse_document_id
 
@@ -99,7 +99,7 @@ def test_the_duplicates_files_list_every_occurrence_but_the_first(
     assert listed == slow_duplicates(read_back(tmp_path / "s"))
     assert len(listed) == report.listed_duplicates == 3
     assert all(
-        (tmp_path / "s" / duplicates_path(parse_document_id(name)[0])).exists()
+        (tmp_path / "s" / part_path("duplicates", parse_document_id(name)[0])).exists()
         for name in read_back(tmp_path / "s")
     )
 
@@ -139,7 +139,7 @@ def test_signals_are_those_of_the_text_on_the_same_line(
     wanted = ["rps_doc_word_count", "rps_doc_frac_unique_words", "ccnet_perplexity"]
     for name, record in read_back(tmp_path / "s").items():
         shard, line = parse_document_id(name)
-        with (tmp_path / "s" / signals_path(shard)).open("rb") as stream:
+        with (tmp_path / "s" / part_path("signals", shard)).open("rb") as stream:
             table = read_signals(
                 stream, shard=shard, where=name, names=wanted, max_line_bytes=10**7
             )
