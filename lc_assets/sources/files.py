@@ -285,7 +285,7 @@ def _shard_names(paths: Iterable[str]) -> dict[str, str]:
     names = {
         path: name
         if counts[name.lower()] == 1 and len(name) <= SHARD_NAME_CHARS and is_free_shard_name(name)
-        else f"{name[:SHARD_NAME_CHARS].strip('-') or 'file'}-{hashlib.sha256(path.encode()).hexdigest()[:8]}"
+        else f"{name[:SHARD_NAME_CHARS].strip('-') or 'file'}-{_short_digest(path)}"
         for path, name in plain.items()
     }
     if len(set(names.values())) < len(names):
@@ -297,3 +297,7 @@ def _plain_name(path: str) -> str:
     suffix = next((suffix for suffix in KNOWN if path.endswith(suffix)), "")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.removesuffix(suffix)).strip("-_")
     return f"file-{name}" if name.startswith("longpack-") else name
+
+
+def _short_digest(path: str) -> str:
+    return hashlib.sha256(path.encode()).hexdigest()[:8]
