@@ -241,8 +241,8 @@ def run(n_steps, *, compared_every):
 
 
 def test_some_histories():
-    """Some fifty steps; every fifteenth is compared with a build from nothing."""
-    run(45, compared_every=15)
+    """Some twenty steps; every tenth is compared with a build from nothing."""
+    run(20, compared_every=10)
 
 
 @pytest.mark.slow
