@@ -10,11 +10,13 @@ import pytest
 
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.common import DecontaminationSettings
+from lc_assets.build.settings.documents import CleanDocumentsSettings
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.stage import Built
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.stages.catalogue import STAGES, needed_by
 from lc_assets.stages.deduplication.lengths import least_tokens
+from lc_assets.stages.deduplication.removed_documents import STAGE
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.tokens.orders import heldout
@@ -115,6 +117,23 @@ def test_where_short_documents_are_packed_the_older_one_is_kept(tmp_path, words)
 )
 def test_the_least_length_is_that_of_the_outputs_that_are_wanted(changes, least):
     assert least_tokens(Recipe(**changes)) == least
+
+
+def test_only_what_decides_lengths_makes_a_decision_stale():
+    """Nor is a vocabulary loaded where any length will do."""
+
+    def settings(*, clean=False, **changes):
+        recipe = Recipe(
+            token_documents=msgspec.structs.replace(Recipe().token_documents, **changes),
+            clean_documents=CleanDocumentsSettings(wanted=clean),
+            **deduplication(),
+        )
+        return STAGE.params(recipe, OLD)
+
+    assert settings(append_eod=True, dtype="int32") == settings()
+    for changes in ({"min_tokens": 70_000}, {"text_encoding": "json_utf8"}):
+        assert settings(**changes) != settings()
+    assert "lengths" not in settings(clean=True, tokenizer="missing.json")
 
 
 def test_a_contaminated_copy_is_not_the_one_that_is_kept(tmp_path, words):

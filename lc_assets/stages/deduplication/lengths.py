@@ -63,15 +63,25 @@ def least_tokens(recipe: Recipe) -> int:
     return min(packing.min_tokens, least) if packing.wanted else least
 
 
+def counted_by(recipe: Recipe) -> TokenizingSettings:
+    """How duplicates are tokenized, as far as it decides which of them are too short."""
+    least = least_tokens(recipe)
+    return replace(
+        recipe.token_documents,
+        min_tokens=least,
+        first_tokens=least,
+        append_eod=False,
+        dtype="auto",
+    )
+
+
 def too_short(
     context: BuildContext, inputs: Mapping[str, Published], ids: Sequence[str]
 ) -> set[str]:
     """Those of some documents that have too few tokens for every stage."""
-    least = least_tokens(context.recipe)
-    if least == 1:
+    if least_tokens(context.recipe) == 1:
         return set()
-    settings = replace(context.recipe.token_documents, min_tokens=least, first_tokens=least)
-    tasks = list[LengthTask]()
+    settings, tasks = counted_by(context.recipe), list[LengthTask]()
     for shard, names in groupby(sorted(ids), key=lambda name: parse_document_id(name)[0]):
         file = f"{shard.name}{DOCUMENTS_SUFFIX}"
         path = inputs[f"filtered_documents/{shard.snapshot}"].only(file) / file

@@ -60,7 +60,7 @@ from lc_assets.stages.deduplication.deciding import (
     withdrawn,
 )
 from lc_assets.stages.deduplication.facts import gather_facts, gather_families
-from lc_assets.stages.deduplication.lengths import least_tokens, too_short
+from lc_assets.stages.deduplication.lengths import counted_by, least_tokens, too_short
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as NEAR_PAIRS_TABLE
 from lc_assets.stages.deduplication.queries import Queries, queries, quoted
 from lc_assets.stages.deduplication.removal_checks import (
@@ -94,7 +94,7 @@ def write_removed_documents(context: BuildContext, staging: StagingFolder) -> Co
 
 def _excluded(staging: StagingFolder, recipe: Recipe) -> list[dict[str, Any]]:
     """Lines of the contaminated and withdrawn documents of all partitions that are read."""
-    if (needed := f"{'snapshot_withdrawals'}/{staging.key}") not in staging.inputs:
+    if (needed := f"snapshot_withdrawals/{staging.key}") not in staging.inputs:
         raise NotPublished(
             f"{needed} has not been published: materialize `snapshot_withdrawals` first"
         )
@@ -179,8 +179,7 @@ def _decide_all(
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     settings, gridding = recipe.removed_documents, recipe.token_grid
-    least = least_tokens(recipe) if _are_duplicates_removed(recipe) else 1
-    lengths = {"least_tokens": least, "tokens": params_of(recipe.token_documents)}
+    are_lengths_counted = _are_duplicates_removed(recipe) and least_tokens(recipe) > 1
     return {
         "near": recipe.near_duplicate_pairs.near,
         "threshold": settings.threshold,
@@ -190,7 +189,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "contaminated": recipe.contaminated_documents.action,
         "heldout_fraction": gridding.heldout_fraction,
         "seed": gridding.seed,
-    } | (lengths if least > 1 else {})
+    } | ({"lengths": params_of(counted_by(recipe))} if are_lengths_counted else {})
 
 
 def _are_duplicates_removed(recipe: Recipe) -> bool:

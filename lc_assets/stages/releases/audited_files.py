@@ -66,7 +66,7 @@ class Store:
         target[:] = part if named and len(part) == len(target) else -1
 
     def keys_of(self, line: Line) -> list[int]:
-        """UInt64s of a document's id, its page's digest, or again its id, and its tokens."""
+        """Hashes of a document's id, its page's digest, or again its id, and its tokens."""
         names = [f"id {line['id']}", f"digest {line['digest']}" if line["digest"] else ""]
         own = self.hashes[line["token_shard"]][line["document"]]
         return [*(_digest((name or names[0]).encode()) for name in names), own]
@@ -96,7 +96,7 @@ def lines_of(path: Path, *columns: str) -> Iterator[Line]:
 
 
 def ids_in(published: Published, pattern: str) -> UInt64s:
-    """UInt64s of the ids in some tables, sorted."""
+    """Hashes of the ids in some tables, sorted."""
     paths = sorted(published.folder.glob(pattern))
     hashes = [_digest(line["id"].encode()) for path in paths for line in lines_of(path, "id")]
     return np.sort(np.array(hashes, np.uint64))
