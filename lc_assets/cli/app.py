@@ -26,38 +26,48 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+import lc_assets
 from lc_assets.cli.main import report_end
 from lc_assets.errors import BadInput, LcError, NotPublished
 
-COMMANDS = {
-    "demo:lakes.demo": "Build the whole chain over a sample of real prose",
-    "build:lakes.build": "Filter, deduplicate and tokenize documents of one's own",
-    "sample:lakes.demo": "Write crawl snapshots of real prose in RedPajama-V2's layout",
-    "show:inspect.show": "Show what an artefact is, whether it is intact, and its receipt",
-    "trace:inspect.trace": "Follow a row or a sample to its document upstream",
-    "batch:inspect.batch": "Show the first rows of a training batch",
-    "plan:lakes.plan": "List what is out of date, why, and what building it would read and take",
-    "rebuild:lakes.rebuild": "Build what is out of date, in order, and nothing else",
-    "signals:corpora.filtering": "Compute RedPajama-V2's 29 rule signals from text",
-    "filter:corpora.filtering": "Keep the documents that pass a set of rules",
-    "explain:inspect.explain": "Print every signal and measure of one document",
-    "minhash:corpora.removal": "Compute the MinHash signature of every document",
-    "dedup:corpora.removal": "Remove duplicates by digest, text, address and shingles",
-    "decontaminate:corpora.removal": "Remove the documents that contain evaluation items",
-    "links:corpora.longpack": "Find the pages that every page links to, and with which words",
-    "tokenize:corpora.tokens": "Tokenize documents, one sequence each",
-    "pack:corpora.tokens": "Pack documents into rows, and print where all tokens are",
-    "referrals:corpora.longpack": "Measure long-distance referrals",
-    "longpack:corpora.longpack": "Pack pages along their links",
-    "buckets:corpora.tokens": "Sort documents by their length in tokens",
-    "verify:inspect.show": "Read every byte",
-    "audit:lakes.audit": "Compare everything that a lake serves with its documents",
-    "withdraw:lakes.releases": "Add an entry to a withdrawal list and show what it affects",
-    "release:lakes.releases": "Pin the published global order, grids, Megatron files and mixes",
-    "diff:lakes.diff": "Show which documents, rows and tokens were added, removed and moved",
-    "prune:lakes.releases": "Delete versions that are neither published nor pinned by a release",
+COMMAND_GROUPS = {
+    "Build": {
+        "demo:lakes.demo": "Build the whole chain over a sample of real prose",
+        "sample:lakes.demo": "Write crawl snapshots of real prose in RedPajama-V2's layout",
+        "build:lakes.build": "Filter, deduplicate and tokenize documents of one's own",
+        "plan:lakes.plan": "List what is out of date, why, and what building it takes",
+        "rebuild:lakes.rebuild": "Build what is out of date, in order, and nothing else",
+        "withdraw:lakes.releases": "Add an entry to a withdrawal list and show what it affects",
+        "release:lakes.releases": "Pin the published global order, grids, Megatron files and mixes",
+        "prune:lakes.releases": "Delete versions that are neither published nor released",
+    },
+    "Inspect": {
+        "show:inspect.show": "Show what an artefact is, whether it is intact, and its receipt",
+        "trace:inspect.trace": "Follow a row or a sample to its document upstream",
+        "batch:inspect.batch": "Show the first rows of a training batch",
+        "explain:inspect.explain": "Print every signal and measure of one document",
+        "diff:lakes.diff": "Show which documents, rows and tokens were added, removed and moved",
+        "verify:inspect.show": "Read every byte",
+        "audit:lakes.audit": "Compare everything that a lake serves with its documents",
+    },
+    "Corpus": {
+        "signals:corpora.filtering": "Compute RedPajama-V2's 29 rule signals from text",
+        "filter:corpora.filtering": "Keep the documents that pass a set of rules",
+        "minhash:corpora.removal": "Compute the MinHash signature of every document",
+        "dedup:corpora.removal": "Remove duplicates by digest, text, address and shingles",
+        "decontaminate:corpora.removal": "Remove the documents that contain evaluation items",
+        "tokenize:corpora.tokens": "Tokenize documents, one sequence each",
+        "pack:corpora.tokens": "Pack documents into rows, and print where all tokens are",
+        "buckets:corpora.tokens": "Sort documents by their length in tokens",
+    },
+    "LongPack": {
+        "links:corpora.longpack": "Find the pages that every page links to, and with which words",
+        "longpack:corpora.longpack": "Pack pages along their links",
+        "referrals:corpora.longpack": "Measure long-distance referrals",
+    },
 }
-"""Name and module of each command, and the beginning of its help."""
+"""By group, the name and module of each command, and the beginning of its help."""
+COMMANDS = {key: words for group in COMMAND_GROUPS.values() for key, words in group.items()}
 
 MEGATRON_COMMANDS = {
     "index:megatron": "Write the GPT index that Megatron would build",
@@ -115,6 +125,14 @@ class MainGroup(TyperGroup):
             rich_markup_mode=None,
         )
 
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:
+        """Write the commands under the headings of their groups."""
+        for heading, group in COMMAND_GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(key.partition(":")[0], words) for key, words in group.items()])
+        with formatter.section("Megatron"):
+            formatter.write_dl([("megatron", self.commands["megatron"].get_short_help_str())])
+
     def invoke(self, ctx: Any) -> Any:
         """Run the named command."""
         try:
@@ -134,15 +152,25 @@ class MainGroup(TyperGroup):
 app = typer.Typer(
     cls=MainGroup,
     name="lc",
-    help="Look at, trace and try what lc_assets builds. Building is Dagster's: `dagster dev`.",
+    help="Turn web crawls and other corpora into long-context pre-training data. "
+    "`dagster dev` builds the same in the Dagster UI.",
     epilog="Example: lc demo",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lc_assets {lc_assets.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _without_own_options() -> None:
-    """Every option belongs to a command."""
+def _of_the_program(
+    _version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Options without a command."""

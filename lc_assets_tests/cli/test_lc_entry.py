@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import lc_assets
 from lc_assets.cli import app as main
 from lc_assets.cli.inspect import in_lake
 
@@ -21,6 +22,7 @@ COMMANDS = [
     *sorted(f"{name} {key.partition(':')[0]}" for name in GROUPS for key in GROUPS[name]),
 ]
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+PROGRAM = "from lc_assets.cli.main import main; main()"
 EXAMPLE = re.compile(r"Example: (lc [^\n]*)")
 
 
@@ -71,6 +73,37 @@ def test_the_list_of_commands_begins_their_help(lc, key):
     group = ["megatron"] if key in main.MEGATRON_COMMANDS else []
     assert f"lc {' '.join([*group, name])} [OPTIONS]" in squeezed(lc(*group, name, "--help").out)
     assert f" {words}" in squeezed(lc(*group, name, "--help").out)
+
+
+def test_help_lists_every_command_once_under_its_group(lc):
+    lines = lc("--help").out.splitlines()
+    headings = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["Options", *main.COMMAND_GROUPS, "Megatron"]
+    listed = [line.split()[0] for line in lines if re.match(r"  [a-z]+  ", line)]
+    assert sorted(listed) == sorted([*ALONE, "megatron"])
+
+
+def test_the_version_is_the_packages(lc):
+    assert lc("--version").out == f"lc_assets {lc_assets.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "completed"), [("lc withd", "withdraw"), ("lc plan --la", "--lake")]
+)
+def test_the_shell_completes_commands_and_their_options(line, completed):
+    asked = {
+        "_LC_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split()) - 1),
+    }
+    said = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.argv = ['lc']; {PROGRAM}"],
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.stdout.split() == [completed]
 
 
 def test_help_imports_no_command():

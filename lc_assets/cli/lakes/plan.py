@@ -68,7 +68,7 @@ def plan(
     ] = False,
     every: Annotated[bool, Option("--all", help="Show what is current too.")] = False,
 ) -> None:
-    """List what is out of date, why, and what building it would read and take; exit with 3 when
+    """List what is out of date, why, and what building it takes; exit with 3 when
     something is.
 
     Compares receipts with inputs, settings and code; builds nothing. Without --recipe: the recipe

@@ -108,7 +108,7 @@ def prune(
         bool, Option("--dry-run", help="Show what would be deleted; delete nothing.")
     ] = False,
 ) -> None:
-    """Delete versions that are neither published nor pinned by a release nor needed by such
+    """Delete versions that are neither published nor released nor needed by such
     versions.
 
     With --purge: every version that contains a withdrawn document, except published ones and
