@@ -1,11 +1,18 @@
 """Calling the command line as a person would, in this process."""
 
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.build.settings.rows import MixSettings
 from lc_assets.cli.app import app
+from lc_assets_tests.builders import build_all, recipe_file, tiny_context
+
+ONE = "2023-06"
 
 
 @dataclass(frozen=True)
@@ -40,4 +47,34 @@ def lc(monkeypatch):
             raise ended.exception
         return Said(ended.exit_code, ended.stdout, ended.stderr)
 
+    return run
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory) -> Path:
+    """A small lake of the snapshot `ONE`, over its upstream; to be copied."""
+    context = tiny_context(
+        tmp_path_factory.mktemp("whole"),
+        packed_rows=PackingSettings(),
+        blended_mix={"mine": MixSettings(samples=60)},
+    )
+    build_all(context, [ONE])
+    recipe_file(context.lake.root.parent / "recipe.toml", context.recipe)
+    return context.lake.root.parent
+
+
+@pytest.fixture
+def rebuild(lc, whole, tmp_path):
+    """Run ``lc rebuild`` over a copy of it, with a text of the recipe replaced."""
+    here = shutil.copytree(whole, tmp_path / "copy")
+    text = (here / "recipe.toml").read_text()
+
+    def run(*words, lake=None, change=("", "")):
+        recipe = here / "recipe.toml"
+        recipe.write_text(text.replace(*change))
+        where = ("--lake", lake or here / "lake", "--upstream", here / "upstream")
+        given = (*where, "--recipe", recipe, "--snapshot", ONE, "--workers", 1)
+        return lc("rebuild", *given, *words)
+
+    run.here = here
     return run

@@ -3,72 +3,20 @@ asked, 1 when something failed.
 """
 
 import re
-import shutil
-from pathlib import Path
 
 import dagster as dg
 import msgspec
 import pytest
 
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.settings.rows import MixSettings
 from lc_assets.definitions import ASSET_OF
 from lc_assets.errors import CorruptFile
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.tokens import token_documents as tokenizing
 from lc_assets.vocabulary import Shard
-from lc_assets_tests.builders import (
-    N_LONG,
-    build_all,
-    recipe_file,
-    tiny_context,
-    tiny_documents,
-    write_shard,
-)
+from lc_assets_tests.builders import N_LONG, tiny_documents, write_shard
+from lc_assets_tests.cli.conftest import ONE
 from lc_assets_tests.faults import flipped
 from lc_assets_tests.materializations import skip_plots
-
-ONE = "2023-06"
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Path:
-    """A small lake of one snapshot, whole, over its upstream; to be copied."""
-    context = tiny_context(
-        tmp_path_factory.mktemp("whole"),
-        packed_rows=PackingSettings(),
-        blended_mix={"mine": MixSettings(samples=60)},
-    )
-    build_all(context, [ONE])
-    recipe_file(context.lake.root.parent / "recipe.toml", context.recipe)
-    return context.lake.root.parent
-
-
-@pytest.fixture
-def rebuild(lc, whole, tmp_path):
-    """Run ``lc rebuild`` over a copy of it; the recipe may be changed by a text to be replaced."""
-    here = shutil.copytree(whole, tmp_path / "copy")
-
-    def run(*words, change=("", "")):
-        recipe = here / "recipe.toml"
-        recipe.write_text(recipe.read_text().replace(*change))
-        where = (
-            "--lake",
-            here / "lake",
-            "--upstream",
-            here / "upstream",
-            "--recipe",
-            recipe,
-            "--snapshot",
-            ONE,
-            "--workers",
-            "1",
-        )
-        return lc("rebuild", *where, *words)
-
-    run.here = here
-    return run
-
 
 STRICTER = ("min_words = 40", "min_words = 100")
 
@@ -94,18 +42,19 @@ def test_repair_builds_what_lost_files_and_nothing_else(rebuild):
     lost.unlink()
     flipped(wrong)
     assert f"token_grid/{ONE}" in rebuild("--repair", "--dry-run").out
-    said = rebuild("--repair", change=("sequence_length = ", "sequence_length = 1"))
+    change = ("sequence_length = ", "sequence_length = 1")
+    said = rebuild("--repair", change=change)
     assert said.code == 0
     assert "1 partitions built in" in said.out
     assert lost.read_bytes() == contents[lost]
     assert wrong.read_bytes() != contents[wrong]
-    assert wrong.name in rebuild("--verify", "--dry-run").out
-    said = rebuild("--repair", "--verify")
+    assert wrong.name in rebuild("--verify", "--dry-run", change=change).out
+    said = rebuild("--repair", "--verify", change=change)
     assert said.code == 0
     assert f"{wrong}: missing or damaged" in said.out
     assert "1 partitions built in" in said.out
     assert {path: path.read_bytes() for path in contents} == contents
-    assert "0 out of date" in rebuild("--repair").out
+    assert "0 out of date" in rebuild("--repair", change=change).out
 
 
 def test_a_dry_run_prints_the_plan_and_ends_with_3(rebuild):
@@ -133,7 +82,7 @@ def test_what_is_out_of_date_is_built_in_order_and_once(rebuild):
     )
     assert f"raw_snapshot/{ONE}" not in names
     assert f"{len(names)} partitions built in" in said.out
-    assert rebuild().code == 0
+    assert rebuild(change=STRICTER).code == 0
 
 
 def test_upstream_is_looked_at_when_asked_and_shards_are_taken_over(rebuild, tmp_path):
@@ -172,7 +121,7 @@ def test_a_failure_is_said_and_ends_with_1_and_the_rest_is_built(rebuild, monkey
     assert "wait for them" in said.out
     assert f"document_signatures/{ONE}" in said.out
     monkeypatch.undo()
-    assert rebuild().code == 0
+    assert rebuild(change=STRICTER).code == 0
 
 
 def test_the_first_failure_stops_when_asked(rebuild, monkeypatch):
@@ -190,7 +139,8 @@ def test_through_dagster_the_history_has_it(rebuild, tmp_path, monkeypatch):
     home = tmp_path / "home"
     home.mkdir()
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
-    said = rebuild("--dagster-home", home, change=("samples = 60", "samples = 50"))
+    change = ("samples = 60", "samples = 50")
+    said = rebuild("--dagster-home", home, change=change)
     assert said.code == 0
     assert "blended_mix mine: computed" in said.out
     with dg.DagsterInstance.from_config(str(home)) as instance:
@@ -204,7 +154,7 @@ def test_through_dagster_the_history_has_it(rebuild, tmp_path, monkeypatch):
             for summary in checked.values()
         )
         n_runs = instance.get_runs_count()
-    again = rebuild("--dagster-home", home)
+    again = rebuild("--dagster-home", home, change=change)
     assert (again.code, again.out.count("materialized")) == (0, 0)
     with dg.DagsterInstance.from_config(str(home)) as instance:
         assert instance.get_runs_count() == n_runs

@@ -14,8 +14,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.settings.rows import MixSettings
 from lc_assets.lake.bucket import Bucket
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
@@ -23,53 +21,14 @@ from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT
 from lc_assets.stages.releases.releasing import release_damage
 from lc_assets_tests.bucket_server import bucket_server
-from lc_assets_tests.builders import build_all, recipe_file, tiny_context
+from lc_assets_tests.cli.conftest import ONE
 from lc_assets_tests.cli.test_commands_on_a_bucket import go_up
 from lc_assets_tests.faults import flipped as flip_a_bit
 
-ONE = "2023-06"
 AT_ONCE = 7
 DAMAGES = int(os.environ.get("LC_DAMAGES", "140"))
 MEASURED = ("measured", "checksum")
 """Fields of a receipt that differ between two builds."""
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Path:
-    """A small lake of one snapshot, over its upstream; to be copied."""
-    context = tiny_context(
-        tmp_path_factory.mktemp("whole"),
-        packed_rows=PackingSettings(),
-        blended_mix={"mine": MixSettings(samples=60)},
-    )
-    build_all(context, [ONE])
-    recipe_file(context.lake.root.parent / "recipe.toml", context.recipe)
-    return context.lake.root.parent
-
-
-@pytest.fixture
-def rebuild(lc, whole, tmp_path):
-    """Run ``lc rebuild`` over a copy of it, with a text of the recipe replaced."""
-    here = shutil.copytree(whole, tmp_path / "copy")
-    text = (here / "recipe.toml").read_text()
-
-    def run(*words, lake=None, change=("", "")):
-        (here / "recipe.toml").write_text(text.replace(*change))
-        where = ("--lake", lake or here / "lake", "--upstream", here / "upstream")
-        return lc(
-            "rebuild",
-            *where,
-            "--recipe",
-            here / "recipe.toml",
-            "--snapshot",
-            ONE,
-            *words,
-            "--workers",
-            1,
-        )
-
-    run.here = here
-    return run
 
 
 def contents(names: dict[str, Callable[[], bytes]]) -> dict[str, object]:
