@@ -37,13 +37,14 @@ from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sample.pages import Page
+from lc_assets.sample.web import write_crawl
 from lc_assets.sample.writing import CRAWL
 from lc_assets.sources import redpajama_v2
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.planning import keys_of
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard, parse_snapshot
-from lc_assets_tests.linked_pages import write_crawl
+from lc_assets_tests.linked_pages import fetched_pages
 from lc_assets_tests.named_draws import rng_for
 
 SNAPSHOTS = ("2023-06", "2023-14")
@@ -118,7 +119,8 @@ def tiny_crawl(folder: Path, records: Sequence[DocumentRecord]) -> None:
         )
         for found in records
     ]
-    write_crawl(folder, pages, urls=[found.url for found in records], seed=0)
+    urls = [found.url for found in records]
+    write_crawl(folder, fetched_pages(pages, urls=urls, seed=0))
 
 
 def tiny_documents(shard: Shard, *, seed: int = 0) -> list[DocumentRecord]:

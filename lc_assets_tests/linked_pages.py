@@ -1,9 +1,5 @@
-"""A made-up crawl: HTML pages with menus and links of many kinds, their archive, and its index.
-
-::
-
-    crawl/{snapshot}/pages.warc.gz      a record per page: the documents', home pages and a portal
-    crawl/{snapshot}/pages.cdxj         where each of them is
+"""HTML pages of a made-up crawl, with menus and links of many kinds: the documents', home pages
+and a portal.
 
 A page has a menu (the site's home page, one much-linked page, a portal), its title and lines, and a
 footer. Some words of its own lines are links: mostly to pages of the same crawl, a few of which are
@@ -15,16 +11,12 @@ some anchors contain markup, an image, or only "here". All draws are keyed by th
 import html
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from lc_assets.formats.archives.writing import FetchedPage, index_lines, write_pages
-from lc_assets.publishing import publish, publish_bytes
+from lc_assets.formats.archives.writing import FetchedPage
 from lc_assets.sample.pages import Page, fraction
 
-ARCHIVE: Final = "pages.warc.gz"
-INDEX: Final = "pages.cdxj"
 PORTAL: Final = "https://portal.invalid/"
 NOT_CRAWLED: Final = "https://nobody.invalid/was?here=1&there=2"
 LEAST_LINKS: Final = 2
@@ -33,24 +25,13 @@ DRAWN_LINKS: Final = 7
 ANCHOR_WORDS: Final = 3
 
 
-def write_crawl(
-    folder: Path, pages: Iterable[tuple[Page, str]], *, urls: Sequence[str], seed: int
-) -> None:
-    """Write the archive and the index of one snapshot.
-
-    Args:
-        folder: of the snapshot.
-        pages: of its documents, with the time (ISO 8601) when each was crawled.
-        urls: addresses of all of them; pages with earlier ones are linked more often.
-        seed: of all draws.
+def fetched_pages(
+    pages: Iterable[tuple[Page, str]], *, urls: Sequence[str], seed: int
+) -> Iterator[FetchedPage]:
+    """The pages of some documents, and those that link to them; arguments as of
+    `lc_assets.sample.web.fetched_pages`.
     """
-    with publish(folder / ARCHIVE) as staging:
-        captures = write_pages(staging, _fetched(Web(urls, seed), pages), filename=ARCHIVE)
-    publish_bytes(folder / INDEX, b"".join(index_lines(captures)))
-
-
-def _fetched(web: "Web", pages: Iterable[tuple[Page, str]]) -> Iterator[FetchedPage]:
-    latest = ""
+    web, latest = Web(urls, seed), ""
     for page, date in pages:
         latest = max(latest, date)
         yield FetchedPage(page.url, date, web.html(page))

@@ -11,7 +11,7 @@ others.
 """
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from lc_assets.formats.archives.writing import FetchedPage, index_lines, write_pages
@@ -24,21 +24,24 @@ MOST_LINKS = 8
 ANCHOR_WORDS = 3
 
 
-def write_crawl(
-    folder: Path, pages: Iterable[tuple[Page, str]], *, urls: Sequence[str], seed: int
-) -> None:
-    """Write the archive and the index of one snapshot.
+def write_crawl(folder: Path, pages: Iterable[FetchedPage]) -> None:
+    """Write the archive and the index of one snapshot's pages."""
+    with publish(folder / ARCHIVE) as staging:
+        captures = write_pages(staging, pages, filename=ARCHIVE)
+    publish_bytes(folder / INDEX, b"".join(index_lines(captures)))
+
+
+def fetched_pages(
+    pages: Iterable[tuple[Page, str]], *, urls: Sequence[str], seed: int
+) -> Iterator[FetchedPage]:
+    """Pages of documents as HTML.
 
     Args:
-        folder: of the snapshot.
-        pages: of its documents, with the time (ISO 8601) when each was crawled.
+        pages: of the documents, with the time (ISO 8601) when each was crawled.
         urls: addresses of all of them; pages with earlier ones are linked more often.
         seed: of all draws.
     """
-    fetched = (FetchedPage(page.url, date, page_html(page, urls, seed)) for page, date in pages)
-    with publish(folder / ARCHIVE) as staging:
-        captures = write_pages(staging, fetched, filename=ARCHIVE)
-    publish_bytes(folder / INDEX, b"".join(index_lines(captures)))
+    return (FetchedPage(page.url, date, page_html(page, urls, seed)) for page, date in pages)
 
 
 def page_html(page: Page, urls: Sequence[str], seed: int) -> str:

@@ -37,7 +37,7 @@ from lc_assets.sample.pages import (
     fraction,
     plan_sample,
 )
-from lc_assets.sample.web import write_crawl
+from lc_assets.sample.web import fetched_pages, write_crawl
 from lc_assets.sources.redpajama_v2 import (
     listing_path,
     part_path,
@@ -225,7 +225,8 @@ def _write_snapshot(task: SnapshotTask) -> None:
     urls = [page.url for page in every]
     popular = [urls[number] for number in drawn_order("popular", task.seed, urls)]
     dated = ((page, _date(page.url, task.snapshot, task.seed)) for page in every)
-    write_crawl(task.target / CRAWL / task.snapshot, dated, urls=popular, seed=task.seed)
+    fetched = fetched_pages(dated, urls=popular, seed=task.seed)
+    write_crawl(task.target / CRAWL / task.snapshot, fetched)
 
 
 def record_of(page: Page, shard: Shard, *, seed: int) -> DocumentRecord:

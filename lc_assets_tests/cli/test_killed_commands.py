@@ -16,7 +16,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -389,13 +389,19 @@ STARTS = {
 """States of ``HERE`` in which commands begin: another state, then commands and changes."""
 
 
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory) -> Iterator[Killed]:
-    base = tmp_path_factory.mktemp("killed-commands")
+@contextmanager
+def running_in(base: Path) -> Iterator[Killed]:
+    """The inputs of all commands, and a process that runs them."""
     (base / "in").mkdir()
     write_inputs(base / "in")
     with KillableRunner(base / "here", {}, VARIABLES) as runner:
         yield Killed(base, runner)
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory) -> Iterator[Killed]:
+    with running_in(tmp_path_factory.mktemp("killed-commands")) as killed:
+        yield killed
 
 
 Way = dict[str, Any]

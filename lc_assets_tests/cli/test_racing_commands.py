@@ -23,14 +23,12 @@ from lc_assets_tests.cli.test_killed_commands import (
     BUILD,
     COMMANDS,
     STARTS,
-    VARIABLES,
     Command,
     Killed,
+    running_in,
     status_of,
     tree_of,
-    write_inputs,
 )
-from lc_assets_tests.kill_points import KillableRunner
 from lc_assets_tests.named_draws import rng_for
 
 RACES = int(os.environ.get("LC_RACES", "12"))
@@ -175,11 +173,8 @@ class Racing:
 
 @pytest.fixture(scope="module")
 def racing(tmp_path_factory) -> Iterator[Racing]:
-    base = tmp_path_factory.mktemp("racing-commands")
-    (base / "in").mkdir()
-    write_inputs(base / "in")
-    with KillableRunner(base / "here", {}, VARIABLES) as runner:
-        yield Racing(Killed(base, runner))
+    with running_in(tmp_path_factory.mktemp("racing-commands")) as killed:
+        yield Racing(killed)
 
 
 def stops(name: str, n_calls: int, n_races: int) -> Iterator[tuple[int, bool]]:
