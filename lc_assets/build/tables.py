@@ -60,6 +60,7 @@ DROPPED = pa.schema(
     {
         "id": "string",
         "url": "string",
+        "digest": "string",
         "reason": "string",
         "value": "float64",
         "reasons": pa.list_(pa.string()),
@@ -67,7 +68,7 @@ DROPPED = pa.schema(
     }
 )
 """Documents that were dropped, without their text: the first reason, and all reasons with their
-values.
+values. ``digest`` is the page's, or the text's where none is stated.
 """
 
 KEYED = pa.schema({**IDENTITY, "text_digest": "string"})

@@ -87,7 +87,8 @@ def plain(crawl, folder):
                     "reasons": names,
                     "values": judged,
                 }
-                dropped.append({"id": identity, "url": record["url"], **described})
+                known = {"id": identity, "url": record["url"], "digest": record["digest"]}
+                dropped.append(known | described)
             else:
                 kept.append(
                     {

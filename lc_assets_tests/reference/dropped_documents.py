@@ -34,6 +34,7 @@ def slow_lines(
         {
             "id": shard.document_id(line),
             "url": "" if table.row_of(line) is None else table.urls[table.row_of(line)],
+            "digest": f"sha1:{line}",
             "reason": reasons[0][0],
             "value": reasons[0][1],
             "reasons": [name for name, _ in reasons],

@@ -41,7 +41,8 @@ def tables(draw) -> SignalsTable:
 
 
 def part_of(table: SignalsTable, duplicates, n_lines: int) -> Part:
-    return Part(table, RULES, SHARD.document_id, duplicates, n_lines)
+    digest_of = "sha1:{}".format
+    return Part(table, RULES, SHARD.document_id, duplicates, n_lines, digest_of=digest_of)
 
 
 @given(

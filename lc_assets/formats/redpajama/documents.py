@@ -95,6 +95,20 @@ def decode_document(line: bytes, *, where: str) -> DocumentRecord:
     return decode_json(line, _DECODER, where=where)
 
 
+_DIGEST = re.compile(rb'"digest"\s*:\s*"([^"\\\x80-\xff]*)"')
+
+
+def digest_in(line: bytes) -> str:
+    r"""The page's digest in an undecoded line of a documents file; empty when there is none. Quotes
+    within texts are escaped, so the name of the field is found only as one.
+
+    >>> digest_in(b'{"url": "http://a.org", "digest": "sha1:AB", "raw_content": "\\"digest\\""}')
+    'sha1:AB'
+    """
+    found = _DIGEST.search(line)
+    return found[1].decode() if found else ""
+
+
 def write_documents(path: Path, records: Iterable[DocumentRecord]) -> None:
     """Write a shard's documents, every field of each, into an existing folder."""
     write_json_lines(path, records)

@@ -164,7 +164,8 @@ def clean_shard(task: CleanTask) -> Counts:
             if reason is not None:
                 dropped[reason] += 1
                 why = {"reason": reason, "value": None, "reasons": [reason], "values": [None]}
-                dropped_table.add({"id": line["id"], "url": line["url"], **why})
+                known = {name: line[name] for name in ("id", "url", "digest")}
+                dropped_table.add(known | why)
                 continue
             write(line)
             n_kept += 1
@@ -300,7 +301,7 @@ STAGE = Stage(
     description=(
         "Documents of one snapshot that no stage removed, as JSON lines or Parquet; on request."
     ),
-    code_version="1",
+    code_version="2",
     reads={
         "raw_snapshot": SAME_SNAPSHOT,
         "filtered_documents": SAME_SNAPSHOT,

@@ -26,6 +26,7 @@ class Part:
     Attributes:
         table: the values of the documents that have any.
         id_of: maps a line to its document id.
+        digest_of: maps the line of a dropped document to its digest.
         n_lines: lines read so far.
         row_of: row of the document on a line.
         names: of the reasons, in the order in which a document's first is chosen: being a duplicate
@@ -42,11 +43,14 @@ class Part:
         id_of: Callable[[int], str],
         duplicates: Collection[int] = (),
         n_lines: int = 0,
+        *,
+        digest_of: Callable[[int], str] = lambda _line: "",
     ) -> None:
         tested = [table.columns[rule.column] for rule in rules.rules]
         duplicate = np.isin(table.lines, list(duplicates))
         failed = (rule.fails(values) for rule, values in zip(rules.rules, tested, strict=True))
         self.table, self.id_of, self.n_lines = table, id_of, n_lines
+        self.digest_of = digest_of
         self.row_of = {line: row for row, line in enumerate(table.lines.tolist())}
         self.names = (DUPLICATE, *(rule.name for rule in rules.rules))
         self.fails: Booleans = np.stack([duplicate, *failed], axis=1)
@@ -88,6 +92,7 @@ class Part:
         columns = (
             list(map(self.id_of, dropped)),
             list(map(self.url, dropped)),
+            list(map(self.digest_of, dropped)),
             named.take(pa.array(firsts)),
             values[firsts],
             pa.ListArray.from_arrays(offsets, named),

@@ -10,8 +10,8 @@ never by line position: upstream's writer skips lines that it cannot decode.
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache, partial
 from itertools import groupby
 from math import isfinite, nan
 from operator import itemgetter
@@ -35,8 +35,9 @@ from lc_assets.build.tables import (
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float
-from lc_assets.formats.redpajama.documents import DocumentRecord
+from lc_assets.formats.redpajama.documents import DocumentRecord, digest_in
 from lc_assets.lake.upstream import with_retries
+from lc_assets.stages.documents.document_keys import text_digest
 from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
 from lc_assets.stages.documents.measuring import (
     Document,
@@ -115,13 +116,21 @@ def _published_part(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part
     """All documents of a shard of RedPajama-V2, by their published signals."""
     duplicates = duplicates_of_shard(task)
     table, computed = signals_of_shard(task)
-    part = Part(table, task.published, task.files.shard.document_id, duplicates or ())
+    digests: dict[int, str] = {}
+    part = Part(
+        table,
+        task.published,
+        task.files.shard.document_id,
+        duplicates or (),
+        digest_of=digests.__getitem__,
+    )
     failing = set(table.lines[part.failing].tolist())
 
     def documents() -> Iterator[tuple[int, Document | Reasons]]:
         for line, raw in lines_of_documents(task):
             part.n_lines += 1
             extra["bytes of JSON"] += len(raw or b"")
+            digests[line] = digest_in(raw or b"")
             if raw is None or line not in failing:
                 yield line, _met(task, part, line, read_document(task, line, raw))
 
@@ -156,7 +165,13 @@ def _parts_of_file(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part,
         )
         ids = {line: name for line, name, _ in chunk}
         n_lines = chunk[-1][0] + 1 if chunk else 0
-        part = Part(table, task.published, ids.__getitem__, n_lines=n_lines)
+        part = Part(
+            table,
+            task.published,
+            ids.__getitem__,
+            n_lines=n_lines,
+            digest_of=partial(_digest_of, task, dict(readable)),
+        )
         yield (
             part,
             (
@@ -165,6 +180,16 @@ def _parts_of_file(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part,
                 if line not in part.row_of or not part.failing[part.row_of[line]]
             ),
         )
+
+
+def _digest_of(task: ShardTask, documents: Mapping[int, Document], line: int) -> str:
+    """The digest of a file's document: the page's, or the text's where its record states none;
+    empty for one that could not be read.
+    """
+    if line not in documents:
+        return ""
+    known = described(documents[line], "", "", task.rules)
+    return known["digest"] or text_digest(known["raw_content"].encode())
 
 
 Records = list[tuple[int, str, Document | Unread]]

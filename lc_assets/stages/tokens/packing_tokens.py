@@ -172,7 +172,7 @@ STAGE = Stage(
         "Token ids of one snapshot's documents to be packed into rows, natural or "
         "LongPack's, of any length."
     ),
-    code_version="2",
+    code_version="3",
     reads={
         "filtered_documents": SAME_SNAPSHOT.only_if(_is_natural),
         "removed_documents": SAME_SNAPSHOT.only_if(

@@ -53,7 +53,7 @@ STAGE = Stage(
         "Token ids of one snapshot's documents that fill a row, in Megatron's .bin/.idx, "
         "with a table of ids."
     ),
-    code_version="3",
+    code_version="4",
     reads={
         "filtered_documents": SAME_SNAPSHOT,
         "removed_documents": SAME_SNAPSHOT.only_if(removes_documents),

@@ -245,7 +245,7 @@ def _terms(text: str) -> dict[str, Any]:
 
 
 def _dropped(line: dict[str, Any], reason: str, value: int | None) -> dict[str, Any]:
-    known = {"id": line["id"], "url": line["url"]}
+    known = {name: line[name] for name in ("id", "url", "digest")}
     return known | {"reason": reason, "value": value, "reasons": [reason], "values": [value]}
 
 
