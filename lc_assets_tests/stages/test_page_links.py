@@ -20,6 +20,7 @@ from lc_assets.build.settings.longpack import LongPackSettings, PageLinkSettings
 from lc_assets.build.shard_runs import compute
 from lc_assets.build.tables import read_all, read_lines, read_table
 from lc_assets.errors import BadInput, NotPublished
+from lc_assets.execution.containment import contained
 from lc_assets.execution.executor import TaskPolicy
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.fetching import HtmlPage
@@ -339,8 +340,20 @@ def test_a_hostile_page_of_the_chain_is_counted(why):
     assert page_linking._links_of(page, "paper") == page_links_of(HOSTILE[why], "paper")
 
 
-ENDLESS = "".join(f"<a href=http://e.org/{n}>word {n}</a>" for n in range(250_000))
-"""9 MB of links: many seconds of work, where an ordinary page takes milliseconds."""
+ENDLESS = "<p>Endless"
+
+
+@contained
+def find_links_endlessly(task):
+    """Read the links of a task's pages, of one of them for ever; runs in a worker."""
+
+    def read(html, extractor):
+        while html == ENDLESS:
+            pass
+        return page_links_of(html, extractor)
+
+    page_linking.page_links = read
+    return page_linking.find_links(task)
 
 
 def test_a_page_of_the_chain_that_takes_too_long_is_skipped_and_counted(tmp_path):
@@ -375,7 +388,7 @@ def test_a_page_of_the_chain_that_takes_too_long_is_skipped_and_counted(tmp_path
         share=1.0,
     )
     executor = LocalExecutor(policy=TaskPolicy(document_seconds=2))
-    function = functools.partial(compute, page_linking.find_links, (page_linking.LINKS_SUFFIX,))
+    function = functools.partial(compute, find_links_endlessly, (page_linking.LINKS_SUFFIX,))
     ((_, done),) = executor.run(function, [task], what="links")
     assert done.counts.dropped == {"skipped: took more than 2 s": 1}
     found = read_all(page_links.page_links_files(tmp_path / "out"), PAGE_LINKS).to_pylist()

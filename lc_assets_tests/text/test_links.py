@@ -9,7 +9,14 @@ from urllib.parse import urldefrag, urljoin
 import pytest
 from hypothesis import example, given, strategies as st
 
-from lc_assets.text.links.links import Link, page_links, scanned
+from lc_assets.text.links.links import (
+    MAX_LINKS,
+    TOO_MANY_LINKS,
+    Link,
+    PageLinks,
+    page_links,
+    scanned,
+)
 from lc_assets.text.links.page_keys import page_key
 from lc_assets.text.links.targets import targets_of
 from lc_assets_tests.benchmarks.link_pages import made_up_pages
@@ -55,6 +62,15 @@ PIECES = (
     "<nav>",
     "</nav>",
     "<svg>",
+    "</svg>",
+    "<title>",
+    "</title>",
+    "<style>",
+    "</style>",
+    "<template>",
+    "</template>",
+    " xlink:href=u>",
+    "<option>",
     "<table>",
     "<td>",
     "<p>",
@@ -144,6 +160,22 @@ def test_the_scan_equals_the_expressions_on_every_page(shared_data, manual):
             [],
         ),
         ("<noscript><a href=u>x</a></noscript>", [Link("u", "x")]),
+        ('<svg><a xlink:href="/b">b</a></svg><a href=u>x</a>', [Link("/b", "b"), Link("u", "x")]),
+        ("<math><a xlink:href=u>x</a></math>", [Link("u", "x")]),
+        ("<a href=u><svg><style>.st0{fill:#fff}</style></svg></a>", [Link("u", "")]),
+        (
+            "<a href=u>x<style>.a{}</style><script>s()</script><iframe>f</iframe> y</a>",
+            [Link("u", "x y")],
+        ),
+        (
+            "<a href=u><svg><title>Home</title><desc>d</desc><g><style>.b</style></svg></a>",
+            [Link("u", "", label="Home")],
+        ),
+        ("<a href=u><svg><title>Icon</title></svg>Home</a>", [Link("u", "Home")]),
+        (
+            "<svg><style><style><a href=u>x</a></style></style><title><title>t</title></title>",
+            [],
+        ),
         ("<a href=u>x<a href=v>y", [Link("u", "x"), Link("v", "y")]),
         ("<a href='&lt;&#x2f;a' rel='NoFollow  me'>x</a>", [Link("</a", "x", rel="NoFollow  me")]),
         (
@@ -176,6 +208,14 @@ def test_pages_are_read_as_browsers_read_them(html, links):
         }[len(found)]
     else:
         assert found == links
+
+
+def test_a_page_of_more_links_than_any_is_not_read():
+    """To the link, by both extractors."""
+    for extractor in ("html5", "paper"):
+        page = '<a href="x">y</a>' * MAX_LINKS
+        assert len(page_links(page, extractor).links) == MAX_LINKS
+        assert page_links(page + '<a href="x">y</a>', extractor) == PageLinks(unread=TOO_MANY_LINKS)
 
 
 def test_rel_says_what_is_not_vouched_for():

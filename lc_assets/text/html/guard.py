@@ -1,8 +1,9 @@
 """A guard for HTML parsers: bounds the cost of parsing a page before it is parsed.
 
-Parsers that build trees as browsers do take quadratic time in three things: elements within
-elements, attributes of one tag, and formatting that is left open, which is opened again in every
-paragraph after it and takes memory too. One walk along a page's tags bounds all three from above
+Parsers that build trees as browsers do take quadratic time in four things: elements within
+elements, attributes of one tag, options of one select, all of which are looked at again for each,
+and formatting that is left open, which is opened again in every paragraph after it and takes memory
+too. One walk along a page's tags bounds all four from above
 (`lc_assets.text.html.stack`) in linear time. Pages beyond the limits, which do not occur in
 hand-written HTML, are not parsed; a page of 1 MB within them takes less than a second.
 
@@ -18,7 +19,9 @@ from lc_assets.compiling import compiled
 from lc_assets.text.html.stack import (
     ATTRIBUTES,
     BEYOND,
+    CHOICES,
     DEEPEST,
+    MARKS,
     N_COUNTS,
     ODD,
     REBUILT,
@@ -52,6 +55,7 @@ from lc_assets.text.html.tags import (
 
 _LESS, _SLASH, _BANG, _QUESTION = 60, 47, 33, 63
 _DOUBTED = 4  # a page is left where more than so many times its length is read twice
+_N_RAW = 16  # more than there are elements whose content is only text
 _PLAINTEXT = number_of("plaintext")
 
 
@@ -69,8 +73,13 @@ MAX_REBUILT = 1 << 19
 LEFT_OPEN = 256
 """Maximum formatting elements left open at a time."""
 
+MAX_CHOICES = 1 << 24
+"""Maximum sum, over all options, of the tags in their select before them: some 4,000 options; a
+fifth of a second if each is selected."""
+
 TOO_DEEP = "elements too deep in each other"
 TOO_MANY_ATTRIBUTES = "too many attributes of one tag"
+TOO_MANY_OPTIONS = "too many options of one select"
 TOO_TORN = "too much formatting left open"
 
 
@@ -81,11 +90,13 @@ class Shape(msgspec.Struct, frozen=True):
         depth: elements within elements, not counting ``html``, ``body`` and what has no content.
         attributes: of one tag.
         rebuilt: formatting elements that are opened again.
+        choices: see `MAX_CHOICES`.
     """
 
     depth: int
     attributes: int
     rebuilt: int
+    choices: int = 0
 
 
 def refusal_of(page: bytes) -> str | None:
@@ -102,6 +113,8 @@ def refusal_of(page: bytes) -> str | None:
         return TOO_DEEP
     if shape.attributes > MAX_ATTRIBUTES:
         return TOO_MANY_ATTRIBUTES
+    if shape.choices > MAX_CHOICES:
+        return TOO_MANY_OPTIONS
     return TOO_TORN if shape.rebuilt > MAX_REBUILT else None
 
 
@@ -128,6 +141,7 @@ def shape_of(page: bytes, *, max_depth: int, max_attributes: int, max_rebuilt: i
         int(counts[DEEPEST]),
         int(counts[ATTRIBUTES]),
         int(counts[REBUILT]),
+        int(counts[CHOICES]),
     )
 
 
@@ -144,11 +158,12 @@ def _walk(page: Bytes, counts: Int64s, stack: Int64s, off: Int64s, limits: Int64
         limits: ``(N_COUNTS,)`` greatest values that are followed.
     """
     size, at, doubted, n_doubted = len(page), 0, 0, 0
-    ends = np.zeros(3, np.int64)
+    ends, raw_ends = np.zeros(3, np.int64), np.zeros((_N_RAW, 2), np.int64)
     while at < size:
         if page[at] != _LESS:
             at += 1
             continue
+        counts[MARKS] += 1
         is_end = at + 1 < size and page[at + 1] == _SLASH
         name_start = at + 2 if is_end else at + 1
         if not is_letter(page, name_start):
@@ -181,7 +196,9 @@ def _walk(page: Bytes, counts: Int64s, stack: Int64s, off: Int64s, limits: Int64
         elif is_end:
             end(counts, stack, off, name, flags)
         elif flags & RAW or (flags & TEXT_ONLY and counts[SVG] >= 0):
-            stop, doubted = _start_text(page, stop, doubted, name, flags, counts, stack, off)
+            stop, doubted = _start_text(
+                page, stop, doubted, name, flags, counts, stack, off, raw_ends
+            )
         else:
             start(counts, stack, off, name, flags, is_closed)
         at = stop
@@ -218,9 +235,12 @@ def _start_text(
     counts: Int64s,
     stack: Int64s,
     off: Int64s,
+    raw_ends: Int64s,
 ) -> tuple[int, int]:
     """An element begins that contains only text, or would outside svg and math; returns where to
     continue, and up to where the interpretation is uncertain.
+
+    ``raw_ends`` holds the last end that was searched for, by name.
     """
     if counts[SVG] >= 0 and _closes_at(page, _next_tag(page, at), name):
         return _next_tag(page, at), doubted
@@ -228,7 +248,14 @@ def _start_text(
         lose(counts, stack, SELECT)
         push(counts, stack, name, flags)
         doubt(counts)
-        return at, max(doubted, raw_end(page, at, name)) if flags & RAW else doubted
+        if flags & RAW:
+            row = 0
+            while raw_ends[row, 0] not in (0, name):
+                row += 1
+            if at >= raw_ends[row, 1]:
+                raw_ends[row] = name, raw_end(page, at, name)
+            doubted = max(doubted, raw_ends[row, 1])
+        return at, doubted
     if flags & ENDS_P and not end_p(counts, stack, off):
         doubt(counts)
     return len(page) if name == _PLAINTEXT else raw_end(page, at, name), doubted

@@ -58,15 +58,18 @@ BEYOND = 1 << 40
     ROOT_ATTRIBUTES,
     TANGLED,
     FORM_SET,
-) = range(11)
+    MARKS,
+    CHOICES,
+) = range(13)
 """Places in the counts: elements on the stack; the first that is sure; the svg or math that is
 followed, or -1; elements within which rules are not followed; formatting that is left open. The
 greatest depth; elements that may be built again; the greatest number of attributes of a tag, and of
 all tags of html and body together. Whether it is no longer known which formatting ends with what;
-whether a form began that no end tag ended.
+whether a form began that no end tag ended. Tags and comments since the last surely outermost
+select began, and their sum over all options.
 """
 
-N_COUNTS = 11
+N_COUNTS = 13
 NAME, FLAGS, OFF_BEFORE = range(3)
 """Columns of the stack: name, flags, and how much formatting was left open before it."""
 

@@ -9,8 +9,10 @@ import numpy as np
 from lc_assets.arrays import Int64s
 from lc_assets.compiling import compiled
 from lc_assets.text.html.stack import (
+    CHOICES,
     FLAGS,
     FORM_SET,
+    MARKS,
     N_OFF,
     NAME,
     ODD,
@@ -71,6 +73,9 @@ def start(
 ) -> None:
     """A start tag of an element whose content is not only text."""
     kind = flags & KIND
+    if kind == SELECT and not counts[ODD]:
+        counts[MARKS] = 0
+    counts[CHOICES] += counts[MARKS] if kind == OPTION else 0
     if counts[SVG] >= 0:
         if not flags & KNOWN:
             if not is_closed:

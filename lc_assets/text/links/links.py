@@ -5,7 +5,8 @@ it) and an anchor text.
 
 =====  ===========================================================================================
 html5  as browsers read it (an HTML5 parser): entities decoded, markup within links ignored, white
-       space collapsed; no links in comments, scripts and templates
+       space collapsed; no links in comments, scripts and templates, and no text of what is not
+       shown (`_HIDDEN`)
 paper  exactly what the three expressions of the LongPack paper find (`REGEX_REF`, `REGEX_URL`,
        `REGEX_KEY`), nothing decoded or collapsed
 =====  ===========================================================================================
@@ -42,8 +43,15 @@ MAX_LINKS_AROUND = 16
 
 LINKS_IN_LINKS = "links within links within links"
 
+MAX_LINKS = 1 << 15
+"""Maximum links of a page: a third of a second, as much again for their targets."""
+
+TOO_MANY_LINKS = "too many links"
+
 # of anchor texts at most, where links were not counted within each other: a tenth of a second
 _TEXT_BYTES = 100_000_000
+_HIDDEN = "style,script,template,iframe,noembed,noframes,svg title,svg desc,svg metadata"
+_SVG_TITLE = "svg title"
 _MENUS = "nav,header,footer,aside,[role~=navigation i]"
 
 
@@ -56,8 +64,8 @@ class Link(msgspec.Struct, frozen=True):
         rel: the attribute of that name, as it is written.
         navigation: whether it is below nav, header, footer, aside or an element with
             role=navigation.
-        label: name of a link without text: the first ``alt`` of an image in it, its
-            ``title`` or ``aria-label``.
+        label: name of a link without text: the first ``alt`` of an image in it, the title of an
+            SVG in it, its ``title`` or ``aria-label``.
     """
 
     href: str
@@ -95,13 +103,17 @@ class PageLinks(msgspec.Struct, frozen=True):
 def page_links(html: str, extractor: Extractor = "html5") -> PageLinks:
     """The links of a page and its ``<base>``; the paper ignores ``<base>``."""
     if extractor == "paper":
-        return PageLinks(tuple(Link(href, text) for href, text in scanned(html)))
+        found = tuple(Link(href, text) for href, text in scanned(html))
+        return PageLinks(found) if len(found) <= MAX_LINKS else PageLinks(unread=TOO_MANY_LINKS)
     page = html.encode("utf-8", "replace")
     refused = refusal_of(page)
     if refused is not None:
         return PageLinks(unread=refused)
     parsed = LexborHTMLParser(page)
+    titles = _remove_hidden(parsed)
     nodes = parsed.css("a[href]")
+    if len(nodes) > MAX_LINKS:
+        return PageLinks(unread=TOO_MANY_LINKS)
     if (
         len(nodes) * len(page) > _TEXT_BYTES
         and max(_counted_above(nodes, {node.mem_id for node in nodes})) > MAX_LINKS_AROUND
@@ -109,7 +121,9 @@ def page_links(html: str, extractor: Extractor = "html5") -> PageLinks:
         return PageLinks(unread=LINKS_IN_LINKS)
     menus = {menu.mem_id for menu in parsed.css(_MENUS)}
     above = _counted_above(nodes, menus) if menus else [0] * len(nodes)
-    links = tuple(_link(node, n_menus > 0) for node, n_menus in zip(nodes, above, strict=True))
+    links = tuple(
+        _link(node, n_menus > 0, titles) for node, n_menus in zip(nodes, above, strict=True)
+    )
     base = parsed.css_first("base[href]")
     return PageLinks(links, _attribute(base, "href") if base is not None else "")
 
@@ -141,17 +155,37 @@ def scanned(html: str) -> Iterator[tuple[str, str]]:
         start = html.find("<a", text_end)
 
 
-def _link(node: LexborNode, navigation: bool) -> Link:
+def _remove_hidden(parsed: LexborHTMLParser) -> dict[int, str]:
+    """Remove what browsers do not show; returns the SVG titles of links that have one."""
+    hidden = parsed.css(_HIDDEN)
+    if not hidden:
+        return {}
+    titles = {}
+    if parsed.css_first(_SVG_TITLE) is not None:
+        for node in parsed.css("a[href]"):
+            title = node.css_first(_SVG_TITLE)
+            if title is not None:
+                titles[node.mem_id] = title.text()
+    within = _counted_above(hidden, {node.mem_id for node in hidden})
+    for node, n_around in zip(hidden, within, strict=True):
+        if not n_around:  # the others are removed with what is around them
+            node.decompose()
+    return titles
+
+
+def _link(node: LexborNode, navigation: bool, titles: dict[int, str]) -> Link:
     attributes = node.attributes
+    href = attributes.get("href") or attributes.get("xlink:href") or ""  # the latter in SVG
     text = " ".join(node.text().split())
-    label = "" if text else _label(node)
-    return Link(attributes["href"] or "", text, attributes.get("rel") or "", navigation, label)
+    label = "" if text else _label(node, titles.get(node.mem_id, ""))
+    return Link(href, text, attributes.get("rel") or "", navigation, label)
 
 
-def _label(node: LexborNode) -> str:
+def _label(node: LexborNode, svg_title: str) -> str:
     image = node.css_first("img[alt]:not([alt=''])")
     named = (
         _attribute(image, "alt") if image is not None else "",
+        svg_title,
         _attribute(node, "title"),
         _attribute(node, "aria-label"),
     )
