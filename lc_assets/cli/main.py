@@ -82,6 +82,10 @@ def main() -> None:
 
         keep_pandas_out()
         app()
+    except ModuleNotFoundError as error:
+        if error.name != "typer":
+            raise
+        sys.exit("only the loaders are installed; commands need pip install 'lc-assets[chain]'")
     except (KeyboardInterrupt, OSError, RuntimeError) as error:
         sys.exit(report_end(error))
     except SystemExit:

@@ -147,9 +147,14 @@ def _lines(
     """Lines of some rows in a table beside an array, and the number of lines of the array's split;
     row groups without any of the rows are not read.
     """
-    import pyarrow.compute as pc
-    import pyarrow.dataset
-
+    try:
+        import pyarrow.compute as pc
+        import pyarrow.dataset
+    except ModuleNotFoundError as error:
+        raise BadInput(
+            "the documents of rows are in Parquet tables, and pyarrow, which reads them, is not "
+            "installed: pip install pyarrow"
+        ) from error
     path = array.path.absolute().with_name(name)
     if not path.is_file():
         raise NotPublished(

@@ -14,6 +14,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
@@ -229,7 +230,13 @@ class RemoteFiles:
 
     @cached_property
     def _upstream(self) -> "Upstream":
-        # Local rows do not need fsspec.
+        # Local rows need neither of these packages.
+        missing = [name for name in ("fsspec", "tenacity") if find_spec(name) is None]
+        if missing:
+            raise BadInput(
+                f"{self.root}: rows behind a URL need {' and '.join(missing)}: "
+                "pip install 'lc-assets[http]'"
+            )
         from lc_assets.lake.upstream import Upstream
 
         return Upstream(self.root.rstrip("/"))
