@@ -81,8 +81,9 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
     read = stage.inputs(context.lake, context.recipe, key)
     for published in read.values():
         _require_intact_receipt(published)
-    digests = {name: published.digest for name, published in read.items()}
-    digests |= {name: digest_of(table.to_pylist()) for name, table in outside.items()}
+    digests = stage.digests_of(read) | {
+        name: digest_of(table.to_pylist()) for name, table in outside.items()
+    }
     fingerprint = stage.fingerprint(stage.resolved(context.recipe, key), key, digests)
     partition = context.lake.partition(stage.name, key)
     with publication(partition, fingerprint.version) as publishing:

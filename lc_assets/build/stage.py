@@ -16,7 +16,7 @@ from lc_assets.build.verified_reads import verified_reads
 from lc_assets.counts import Counts
 from lc_assets.errors import NotPublished
 from lc_assets.execution.executor import Executor
-from lc_assets.lake.digests import FileFact
+from lc_assets.lake.digests import FileFact, digest_of
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.receipts import Fingerprint
 from lc_assets.lake.upstream import Upstream
@@ -208,6 +208,9 @@ class Stage:
         early_cutoff: whether downstream stages use early cut-off: rebuilt partitions are usually
             unchanged, so stages that read one wait for the result instead of being built in the
             same run.
+        cited: what the files state of the receipt of an input, beside its content: its version, for
+            example. It becomes part of the fingerprint, as equal contents can have several
+            receipts. None for nothing.
     """
 
     name: str
@@ -233,6 +236,7 @@ class Stage:
     counted: str = "documents"
     sharding: Sharding | None = None
     early_cutoff: bool = False
+    cited: Callable[[Published], Any] | None = None
 
     @property
     def upstream(self) -> tuple[str, ...]:
@@ -297,6 +301,14 @@ class Stage:
             published = partition.current_summary() if by_summary else partition.current()
             if published is not None:
                 yield published
+
+    def digests_of(self, read: Mapping[str, Published]) -> dict[str, str]:
+        """Digests of its inputs by name, and as ``receipts`` that of what it cites of them."""
+        digests = {name: published.digest for name, published in read.items()}
+        if self.cited is not None:
+            cited = {name: self.cited(published) for name, published in read.items()}
+            digests["receipts"] = digest_of(cited)
+        return digests
 
     def resolved(self, recipe: Recipe, key: str) -> dict[str, Any]:
         """The settings of partition ``key`` as receipts hold them; may read files they name."""

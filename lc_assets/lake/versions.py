@@ -272,6 +272,7 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 
     fingerprint: Fingerprint
     digest: str
+    libraries: dict[str, str] = {}
     measured: dict[str, float] = {}
 
 
@@ -301,6 +302,7 @@ def _decoded_head(path: Path, _state: tuple[int, int] | None) -> Receipt:
         digest=head.digest,
         files=[],
         counts=Counts(),
+        libraries=head.libraries,
         measured=head.measured,
     )
 

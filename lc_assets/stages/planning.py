@@ -261,17 +261,14 @@ class _Planner:
 
     def _wanted(self, stage: Stage, key: str, current: Published | None) -> Fingerprint | None:
         """The fingerprint of a build now; None when it depends on an upstream that was not read."""
-        read = {
-            name: published.digest
-            for name, published in stage.inputs(self.lake, self.recipe, key).items()
-        }
+        read = stage.digests_of(stage.inputs(self.lake, self.recipe, key))
         made_of = current.receipt.fingerprint.inputs if current else {}
         foreign = {name: digest for name, digest in made_of.items() if "/" not in name}
         names = {UPSTREAM} if not stage.upstream else foreign.keys()
         foreign |= {
             name: self.looked[name][key] for name in names if key in self.looked.get(name, ())
         }
-        inputs = read | foreign
+        inputs = foreign | read
         return stage.fingerprint(self._params(stage, key), key, inputs) if inputs else None
 
     def _params(self, stage: Stage, key: str) -> dict[str, Any]:

@@ -21,12 +21,16 @@ from lc_assets.build.building import (
 from lc_assets.build.recipe_files import parse_recipe
 from lc_assets.build.settings.common import CardSettings, SourceTerms
 from lc_assets.build.showing import cell
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, Mismatch
+from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import decode_json
 from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.planning import plan
 from lc_assets.stages.reports import data_set_card as card
 from lc_assets.stages.reports.data_sheet import Sheet, sheet_of
-from lc_assets_tests.builders import SNAPSHOTS, tiny_lake
+from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_lake
+
+CARD = "data_set_card"
 
 HOSTILE = (
     "a|b\n\n# head <script>alert(1)</script> ![x](http://evil.invalid/x.png) `c` "
@@ -47,6 +51,12 @@ def published(lake):
 @pytest.fixture(scope="module")
 def sheet(published):
     return decode_json(published.folder / card.SHEET, Sheet)
+
+
+def inputs_of(lake):
+    """What a card is made from."""
+    stage = stage_named("data_set_card")
+    return stage.inputs(lake.context.lake, lake.context.recipe, "all")
 
 
 def test_the_sheet_holds_what_the_receipts_hold(lake, sheet):
@@ -233,29 +243,58 @@ def test_a_parser_finds_the_same_elements_whatever_is_written(sheet, value):
 def test_the_same_inputs_give_the_same_bytes(lake, published):
     again = stage_named("data_set_card").build(replace(lake.context, lake=lake.context.lake), "all")
     assert again.reused
-    sheet = sheet_of(lake.context.lake, lake.built["longcrawl/all"].published, [], "gpt2")
+    sheet = sheet_of(inputs_of(lake), "gpt2")
     assert (
         card.plots_of(sheet)["plots/yield.png"]
         == (published.folder / "plots/yield.png").read_bytes()
     )
 
 
+def test_a_card_states_the_settings_of_its_data_also_when_their_bytes_are_the_same(tmp_path):
+    """A threshold that drops nothing gives the same rows, and another card."""
+    lake = tiny_lake(tmp_path)
+    recipe = with_min_words(lake.context.recipe, 41)
+    context = replace(lake.context, recipe=recipe)
+    before = {name: built.published for name, built in lake.built.items()}
+    for snapshot in SNAPSHOTS:
+        stage_named("filtered_documents").build(context, snapshot)
+    (planned,) = (made for made in plan(context.lake, recipe, SNAPSHOTS) if made.stage == CARD)
+    assert planned.status == "stale"
+    assert any(reason.startswith("input receipts changed") for reason in planned.reasons)
+    after = {name: built.published for name, built in build_all(context, SNAPSHOTS).items()}
+    assert after["longcrawl/all"].digest == before["longcrawl/all"].digest
+    assert after[f"{CARD}/all"].version != before[f"{CARD}/all"].version
+    sheet = decode_json(after[f"{CARD}/all"].folder / card.SHEET, Sheet)
+    assert sheet.settings["filtered_documents"]["min_words"] == 41
+    scratch = build_all(replace(context, lake=Lake(tmp_path / "scratch")), SNAPSHOTS)
+    assert {name: built.published.digest for name, built in scratch.items()} == {
+        name: published.digest for name, published in after.items()
+    }
+
+
+def test_a_card_of_rows_that_are_out_of_date_is_refused(tmp_path):
+    lake = tiny_lake(tmp_path)
+    context = replace(lake.context, recipe=with_min_words(lake.context.recipe, 90))
+    stage_named("filtered_documents").build(context, SNAPSHOTS[0])
+    words = f"filtered_documents/{SNAPSHOTS[0]} is not what token_documents was made from"
+    with pytest.raises(Mismatch, match=words):
+        stage_named(CARD).build(context, "all")
+
+
+def with_min_words(recipe, n_words):
+    """The recipe with another threshold."""
+    changed = msgspec.structs.replace(recipe.filtered_documents, min_words=n_words)
+    return msgspec.structs.replace(recipe, filtered_documents=changed)
+
+
 def test_a_version_that_is_gone_is_unknown_and_not_nought(lake):
     """A sheet of rows whose documents were pruned says so."""
-
-    class WithoutDocuments:
-        def inputs_of(self, *_):
-            return ()
-
-        def partition(self, stage, key):
-            partition = lake.context.lake.partition(stage, key)
-            return (
-                partition
-                if stage == "token_grid"
-                else lake.context.lake.partition(f"no-{stage}", key)
-            )
-
-    sheet = sheet_of(WithoutDocuments(), lake.built["longcrawl/all"].published, [], "gpt2")
+    left = {
+        name: published
+        for name, published in inputs_of(lake).items()
+        if name.startswith(("longcrawl/", "token_grid/"))
+    }
+    sheet = sheet_of(left, "gpt2")
     assert [line.documents for line in sheet.snapshots] == [None, None]
     assert "| unknown | unknown |" in card.markdown_of(sheet, CardSettings())
 

@@ -101,9 +101,9 @@ def test_the_card_shows_texts_of_ones_own_tokenizer(whole):
     assert re.fullmatch(r"tokenizer\.json-[0-9a-f]{12}", sheet.tokenizer)
     assert len(sheet.samples) == 3
     assert all(sample["begins"] for sample in sheet.samples)
-    order = whole.built["longcrawl/all"].published
+    inputs = {name: built.published for name, built in whole.built.items()}
     with pytest.raises(Mismatch, match="rows were tokenized by tokenizer.json-.* names gpt2"):
-        sheet_of(whole.context.lake, order, [], "gpt2")
+        sheet_of(inputs, "gpt2")
 
 
 def test_a_plan_says_what_is_left_out(whole, tmp_path):

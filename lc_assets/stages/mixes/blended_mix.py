@@ -7,6 +7,7 @@ it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -282,6 +283,7 @@ STAGE = Stage(
     counted="samples",
     randomness=_drawn_by,
     write=write_blended_mix,
+    cited=attrgetter("version"),
     pool=None,
 )
 """Blends of snapshots."""

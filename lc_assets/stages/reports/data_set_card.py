@@ -34,9 +34,9 @@ from lc_assets.build.stage import (
 )
 from lc_assets.counts import Counts
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
-from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.publishing import publish_bytes
+from lc_assets.stages.deduplication.removed_documents import removes_documents
 from lc_assets.stages.reports import drawing
 from lc_assets.stages.reports.data_sheet import LENGTH_BINS, Sheet, sheet_of
 from lc_assets.tokens.dtypes import memory_dtype
@@ -64,13 +64,10 @@ def write_data_set_card(context: BuildContext, staging: StagingFolder) -> Counts
 
     Raises:
         NotPublished: if there is no global order.
+        Mismatch: if its rows were made from other versions than the published ones.
     """
-    names = sorted(name for name in staging.inputs if name.startswith("blended_mix/"))
-    mixes = [staging.inputs[name] for name in names]
-    order = staging.inputs.get(f"longcrawl/{GLOBAL}")
-    order = order or context.lake.partition("longcrawl").require()
     tokens = context.recipe.token_documents
-    sheet = sheet_of(context.lake, order, mixes, tokens.tokenizer)
+    sheet = sheet_of(staging.inputs, tokens.tokenizer)
     images, card = plots_of(sheet), context.recipe.data_set_card
     markdown = markdown_of(sheet, card, replaced=tokens.privacy.replace)
     files = images | {
@@ -84,7 +81,11 @@ def write_data_set_card(context: BuildContext, staging: StagingFolder) -> Counts
     return Counts(
         seen=n_rows,
         kept=n_rows,
-        extra={"tokens": sheet.tokens, "snapshots": len(sheet.snapshots), "mixes": len(mixes)},
+        extra={
+            "tokens": sheet.tokens,
+            "snapshots": len(sheet.snapshots),
+            "mixes": len(sheet.mixes),
+        },
     )
 
 
@@ -233,7 +234,15 @@ STAGE = Stage(
         "Card of the published rows and mixes: Markdown for Hugging Face, and one HTML page."
     ),
     code_version="2",
-    reads={"longcrawl": UNPARTITIONED, "blended_mix": ALL_SNAPSHOTS},
+    reads={
+        "longcrawl": UNPARTITIONED,
+        "blended_mix": ALL_SNAPSHOTS,
+        "token_grid": ALL_SNAPSHOTS,
+        "token_documents": ALL_SNAPSHOTS,
+        "removed_documents": ALL_SNAPSHOTS.only_if(removes_documents),
+        "filtered_documents": ALL_SNAPSHOTS,
+        "raw_snapshot": ALL_SNAPSHOTS,
+    },
     params=_params,
     checks=(the_card_agrees_with_the_order,),
     partitioned_by="nothing",
@@ -243,5 +252,6 @@ STAGE = Stage(
     counted="rows",
     write=write_data_set_card,
     pool=None,
+    cited=lambda published: [published.version, published.receipt.libraries],
 )
 """The data sheet."""

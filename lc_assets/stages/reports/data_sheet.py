@@ -13,10 +13,10 @@ import numpy as np
 
 from lc_assets import arrow_compute as pc
 from lc_assets.build.tables import read_table
-from lc_assets.errors import Mismatch
+from lc_assets.errors import Mismatch, NotPublished
 from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.formats.tokenizers.named import vocabulary_of
-from lc_assets.lake.lake import Lake
+from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.receipts import Receipt
 from lc_assets.lake.versions import Published
 from lc_assets.stages.rows.token_grid import ROWS_FILE, decoded_rows
@@ -129,25 +129,23 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
         return _most_first(sum(counts, start=Counter[str]()))
 
 
-def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published], setting: str) -> Sheet:
-    """Collect the figures of a global order and of the published mixes.
+def sheet_of(inputs: Mapping[str, Published], setting: str) -> Sheet:
+    """Collect the figures of the global order and of the mixes.
 
     Args:
-        lake: holds them.
-        order: the global order.
-        mixes: the mixes.
+        inputs: by name: order, mixes, and what `MADE_FROM` names, as far as it is published.
         setting: names the tokenizer of the rows, whose receipts state no path.
 
     Raises:
-        NotPublished: if a grid of the order is gone.
-        Mismatch: if the rows were tokenized by another tokenizer.
+        NotPublished: if there is no order.
+        Mismatch: if the rows were tokenized by another tokenizer, or made from other inputs.
     """
+    order = inputs.get(f"longcrawl/{GLOBAL}")
+    if order is None:
+        raise NotPublished("the card has no global order to describe: materialize `longcrawl`")
     opened = GlobalOrder.open(order.folder, "train")
-    grids = [
-        lake.partition("token_grid", source.snapshot).at(source.version)
-        for source in opened.sources
-    ]
-    chains = [_chain(lake, grid) for grid in grids]
+    chains = [_chain(inputs, order, source.snapshot) for source in opened.sources]
+    grids = [inputs[f"token_grid/{source.snapshot}"] for source in opened.sources]
     newest = chains[-1] if chains else {}
     settings = {stage: receipt.fingerprint.params for stage, receipt in newest.items()}
     vocabulary = vocabulary_of(setting).name
@@ -155,7 +153,7 @@ def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published], setting: 
     if tokenizer != vocabulary:
         raise Mismatch(
             f"{order.name}: its rows were tokenized by {tokenizer}, the recipe names {vocabulary}: "
-            "build what `lc plan` calls out of date first"
+            f"{OUT_OF_DATE}"
         )
     return Sheet(
         version=order.version,
@@ -164,7 +162,7 @@ def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published], setting: 
         vocab_size=opened.vocab_size,
         tokenizer=tokenizer,
         snapshots=[_snapshot(*found) for found in zip(grids, chains, strict=True)],
-        mixes=[_mix(mix) for mix in mixes],
+        mixes=[_mix(inputs[name]) for name in sorted(inputs) if name.startswith("blended_mix/")],
         reasons=_reasons(chains),
         rules=list(settings.get("filtered_documents", {}).get("rules", {}).get("rules", [])),
         settings={
@@ -184,21 +182,37 @@ def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published], setting: 
 
 
 MADE_FROM = {
+    "longcrawl": ("token_grid",),
     "token_grid": ("token_documents",),
     "token_documents": ("removed_documents", "filtered_documents"),
     "filtered_documents": ("raw_snapshot",),
 }
 """Stage → the inputs that are followed."""
 
+OUT_OF_DATE = "build what `lc plan` calls out of date first"
 
-def _chain(lake: Lake, grid: Published) -> dict[str, Receipt]:
-    """Receipts of the versions that a grid was made from, as far as they exist; upstream first."""
-    found = {"token_grid": grid}
-    for stage, inputs in MADE_FROM.items():
-        for name in inputs if stage in found else ():
-            for version in lake.inputs_of(found[stage], name):
-                found[name] = version
-    return {stage: version.receipt for stage, version in reversed(found.items())}
+
+def _chain(inputs: Mapping[str, Published], order: Published, snapshot: str) -> dict[str, Receipt]:
+    """Receipts of the versions that a snapshot's rows in the order were made from, as far as they
+    are published; upstream first.
+
+    Raises:
+        Mismatch: when a published version is not the one that was read.
+    """
+    found = {"longcrawl": order.receipt}
+    for stage, names in MADE_FROM.items():
+        made_from = found[stage].fingerprint.inputs if stage in found else {}
+        for name in names:
+            wanted, given = (of.get(f"{name}/{snapshot}") for of in (made_from, inputs))
+            if wanted is None or (given is None and stage != "longcrawl"):
+                continue
+            if given is None or given.digest != wanted:
+                raise Mismatch(
+                    f"{name}/{snapshot} is not what {stage} was made from: {OUT_OF_DATE}"
+                )
+            found[name] = given.receipt
+    del found["longcrawl"]
+    return dict(reversed(found.items()))
 
 
 def _snapshot(grid: Published, chain: Mapping[str, Receipt]) -> SnapshotSheet:

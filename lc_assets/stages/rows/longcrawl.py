@@ -7,6 +7,7 @@ inserted between the others, which keep their order and are not rewritten (docs/
 """
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -173,6 +174,7 @@ STAGE = Stage(
     counted="rows",
     randomness=lambda _, __: {"riffle": f"{KEYED_ALGORITHM}: the grids' own priorities, merged"},
     write=write_longcrawl,
+    cited=attrgetter("version"),
     pool=None,
 )
 """The global order over all snapshots."""
