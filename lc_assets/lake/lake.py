@@ -14,7 +14,8 @@ reader that has a version open keeps it while a newer one is published, and a pa
 version always means the same bytes (docs/decisions/0001).
 
 A receipt's ``digest`` covers the published files only: it is the asset's Dagster data version, and
-a rebuild that gives the same bytes makes nothing downstream stale.
+a rebuild that gives the same bytes makes nothing downstream stale but what names the version or
+states how it was made: the global order, mixes and the card.
 
 A lake in a bucket overrides what differs there (`lc_assets.lake.bucket_lake`). A `View` changes
 which versions count as published: those of a release (`lc_assets.lake.releases`), or those of one

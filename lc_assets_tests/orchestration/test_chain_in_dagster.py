@@ -276,6 +276,7 @@ def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(location):
     assert location.stale() == {
         "longcrawl/None",
         *(f"blended_mix/{mix}" for mix in location.recipe.blended_mix),
+        "data_set_card/None",
     }
     location.run("all_snapshots")
     assert {name: location.lake.partition(name, OLD).require() for name in before} == before
@@ -406,8 +407,8 @@ def test_what_an_unchanged_rebuild_and_changed_rules_make_stale(finished):
     others look at.
 
     Everything again: found finished, with the same data versions, nothing downstream stale, no byte
-    written. A threshold that keeps the same documents: the filter is rebuilt, nothing behind it is
-    stale. A rule that drops some: Dagster and the planner name the filter, and after its rebuild
+    written. A threshold that keeps the same documents: the filter is rebuilt, and only the card,
+    which states the threshold, is stale for the planner. A rule that drops some: Dagster and the planner name the filter, and after its rebuild
     nothing, since what follows was rebuilt too.
     """
     location = finished
@@ -439,7 +440,7 @@ def test_what_an_unchanged_rebuild_and_changed_rules_make_stale(finished):
         assert job.execute_in_process(
             partition_key=snapshot, instance=location.instance, asset_selection=asked
         ).success
-    assert location.planned() == {}
+    assert location.planned() == {"data_set_card/all": "stale"}
     assert location.stale() == set()
 
     location.change_recipe(

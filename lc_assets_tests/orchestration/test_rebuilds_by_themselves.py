@@ -190,17 +190,19 @@ def test_a_changed_rule_is_seen_without_loading_anything_again(built):
     assert len(built.log) == 6
 
 
-def test_a_rule_that_changes_no_document_costs_the_filter_and_nothing_else(built):
-    """What follows in the same run is found finished, and no other partition is asked for."""
+def test_a_rule_that_changes_no_document_costs_the_filter_and_the_card(built):
+    """What follows in the same run is found finished; then the card is asked for, which states the
+    rule.
+    """
     before = {
         name: built.lake.partition(*name.split("/")).require()
         for name in (f"token_documents/{OLD}", f"token_documents/{NEW}", "longcrawl/all")
     }
     built.change_recipe(filtered_documents=filtering_with(built, min_words=41))
-    assert len(built.settle()) == 1
+    (_, *asked) = [[tuple(one) for one in tick] for tick in built.settle()]
+    assert asked == [[(None, ("data_set_card",))]]
     assert built.planned() == {}
     assert {name: built.lake.partition(*name.split("/")).require() for name in before} == before
-    assert not any(one.partition in (None, "by-tokens") for one in built.log)
 
 
 def test_a_withdrawn_document_costs_other_snapshots_a_look(built, tmp_path):

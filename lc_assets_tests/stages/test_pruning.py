@@ -15,6 +15,7 @@ from lc_assets.build.building import (
     check_input_of,
 )
 from lc_assets.errors import Busy, NotPublished
+from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.lake import staging
 from lc_assets.lake.receipts import with_checksum
 from lc_assets.lake.releases import gone_of, lake_of_release, publish_release
@@ -144,10 +145,11 @@ def test_what_a_published_version_is_read_through_stays(lake):
 
 def test_what_a_published_version_was_made_from_stays(lake):
     """A rule that drops only what is too short for a row gives other tokens and the same rows. The
-    order still names the old grid, which can be traced to its documents after a prune.
+    order names the new version of the grid, and what it was made from stays.
     """
     recipe = lake.context.recipe
     tokens = msgspec.structs.replace(recipe.token_documents, min_tokens=160)
+    orders = []
     for min_words in (41, 105):
         filtering = msgspec.structs.replace(recipe.filtered_documents, min_words=min_words)
         changed = msgspec.structs.replace(
@@ -155,14 +157,21 @@ def test_what_a_published_version_was_made_from_stays(lake):
         )
         context = dataclasses.replace(lake.context, recipe=changed)
         built = build_all(context)
+        order = GlobalOrder.open(built["longcrawl/all"].published.folder, "train")
+        orders.append(order.sources)
     assert not built[f"token_documents/{OLD}"].reused
-    assert built["longcrawl/all"].reused
+    assert [one.digest for one in orders[0]] == [one.digest for one in orders[1]]
+    assert [one.version for one in orders[1]] == [
+        built[f"token_grid/{one.snapshot}"].published.version for one in orders[1]
+    ]
     carry_out(lake.lake, plan_pruning(lake.lake))
     line = list(lake.lake.published("longcrawl").values())
     for version in line:
         line += tracing.sources_of(lake.lake, version)
         found = list(lake.lake.inputs_of(version))
-        assert len(found) == len(version.receipt.fingerprint.inputs.keys() - {"upstream"})
+        assert len(found) == len(
+            version.receipt.fingerprint.inputs.keys() - {"upstream", "receipts"}
+        )
         line += found
 
 

@@ -203,7 +203,7 @@ def _chain(inputs: Mapping[str, Published], order: Published, snapshot: str) -> 
     for stage, names in MADE_FROM.items():
         made_from = found[stage].fingerprint.inputs if stage in found else {}
         for name in names:
-            wanted, given = (of.get(f"{name}/{snapshot}") for of in (made_from, inputs))
+            wanted, given = made_from.get(f"{name}/{snapshot}"), inputs.get(f"{name}/{snapshot}")
             if wanted is None or (given is None and stage != "longcrawl"):
                 continue
             if given is None or given.digest != wanted:
