@@ -198,16 +198,29 @@ def test_a_window_beyond_bounds_is_refused(tmp_path):
         read(tmp_path / "x.jsonl.zst", packer.compress(lines_of(RECORDS)) + packer.flush())
 
 
+def test_a_file_of_zstd_that_comes_to_a_thousand_times_its_size_is_left(tmp_path, monkeypatch):
+    """Its lines up to there are read."""
+    content = zstd(lines_of([{"text": "a"}]) * 1_000_000)
+    assert len(content) < 10_000
+    (tmp_path / "x.jsonl.zst").write_bytes(content)
+    monkeypatch.setattr("lc_assets.formats.unpacking.FREELY", 1 << 20)
+    documents = read_corpus(tmp_path / "x.jsonl.zst")
+    with pytest.raises(CorruptFile, match="x.jsonl.zst: unpacks to more than 1,000 times its size"):
+        for number, document in enumerate(documents):
+            assert document.text == "a"
+            assert number < 500_000
+
+
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst"])
 def test_a_bomb_costs_no_memory(tmp_path, suffix):
-    """300 MB in one line, out of a file of 300 KB at most."""
+    """200 MB in one line, out of a file of 200 KB at most."""
     content = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=content, mode="wb")
         if "gz" in suffix
         else zstandard.ZstdCompressor().stream_writer(content, closefd=False) as out
     ):
-        for _ in range(300):
+        for _ in range(200):
             out.write(bytes(1 << 20))
         out.write(b'\n{"text": "after"}\n')
     with added() as more:

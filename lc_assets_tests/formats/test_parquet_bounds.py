@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 from lc_assets.build.tables import count_lines, read_schema, read_table
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.corpora.reading import read_corpus
+from lc_assets.formats import unpacking
 from lc_assets.formats.parquet import opening, pages
 from lc_assets.formats.parquet.footer import MOST_NESTED, read_footer
 from lc_assets.formats.parquet.opening import guarded, weighed
@@ -311,7 +312,7 @@ def test_rows_that_name_a_long_string_are_read_few_at_a_time(tmp_path, monkeypat
 
 def test_a_file_that_comes_to_a_thousand_times_its_size_is_left(tmp_path, monkeypatch):
     (tmp_path / "x.parquet").write_bytes(named_by_all(100_000, 5000))
-    monkeypatch.setattr(opening, "FREELY", 50 << 20)
+    monkeypatch.setattr(unpacking, "FREELY", 50 << 20)
     documents = read_corpus(tmp_path / "x.parquet")
     with pytest.raises(CorruptFile, match="more than 1,000 times its size"):
         for number, _ in enumerate(documents):
@@ -321,6 +322,29 @@ def test_a_file_that_comes_to_a_thousand_times_its_size_is_left(tmp_path, monkey
         guarded(tmp_path / "x.parquet", where="x", rows_at_once=10) as file,
     ):
         list(file.batches(10))
+
+
+def test_a_column_that_arrow_keeps_as_a_dictionary_counts_as_its_rows_do(tmp_path, monkeypatch):
+    """Its rows come to 500 MB, in an array of a hundred kilobytes."""
+    words = pa.DictionaryArray.from_arrays(pa.array([0] * 5000, pa.int32()), ["x" * 100_000])
+    pq.write_table(pa.table({"text": words}), tmp_path / "x.parquet")
+    monkeypatch.setattr(unpacking, "FREELY", 50 << 20)
+    with pytest.raises(CorruptFile, match="more than 1,000 times its size"):
+        for number, _ in enumerate(read_corpus(tmp_path / "x.parquet")):
+            assert number < 2000
+    with (
+        pytest.raises(CorruptFile, match="more than 1,000 times"),
+        guarded(tmp_path / "x.parquet", where="x", rows_at_once=10) as file,
+    ):
+        list(file.batches(10))
+
+
+def test_millions_of_empty_rows_are_refused_before_one_is_read(tmp_path):
+    """Arrow would make them of a few kilobytes, and each takes microseconds wherever it goes."""
+    pq.write_table(pa.table({"text": pa.nulls(2_000_000, pa.string())}), tmp_path / "x.parquet")
+    assert (tmp_path / "x.parquet").stat().st_size < 10_000
+    with pytest.raises(CorruptFile, match="x.parquet: unpacks to more than 1,000 times its size"):
+        next(iter(read_corpus(tmp_path / "x.parquet")))
 
 
 def test_a_row_whose_list_names_one_string_a_million_times_is_counted(tmp_path, monkeypatch):

@@ -2,7 +2,8 @@
 writing documents as JSON lines.
 
 Memory is bounded whatever sizes a file states: gzip and zstd are read in pieces, and a zstd window
-of more than 128 MiB is refused. A document is written with all its original fields, its text in the
+of more than 128 MiB is refused, and so is a file of zstd that unpacks to more than it may
+(`lc_assets.formats.unpacking`). A document is written with all its original fields, its text in the
 original field; one without an id gets ``id``. The same documents give the same bytes, whatever the
 clock and the file's name.
 """
@@ -12,7 +13,7 @@ import io
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
 import pyarrow as pa
@@ -20,6 +21,7 @@ from isal import igzip
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
+from lc_assets.formats.unpacking import Allowance
 from lc_assets.publishing import gzipped
 from lc_assets.vocabulary import Shard
 
@@ -149,7 +151,23 @@ def plain_bytes(path: Path) -> Iterator[BinaryIO]:
             inner = stack.enter_context(
                 pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
             )
-            yield cast("BinaryIO", stack.enter_context(io.BufferedReader(inner, _READ_BYTES)))
+            bounded = _Unpacked(inner, Allowance(path.stat().st_size, path))
+            yield cast("BinaryIO", stack.enter_context(io.BufferedReader(bounded, _READ_BYTES)))
+
+
+class _Unpacked(io.RawIOBase):
+    """The bytes out of a zstd stream, whose number is limited."""
+
+    def __init__(self, stream: pa.NativeFile, allowance: Allowance) -> None:
+        self._stream, self._allowance = stream, allowance
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n_bytes: int = self._stream.readinto(buffer)
+        self._allowance.spend(n_bytes)
+        return n_bytes
 
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])

@@ -86,7 +86,7 @@ def _records(bounded: Bounded, most_rows: list[int]) -> Iterator[dict[str, Any] 
         fitting = max(BATCH_BYTES // (size.total_byte_size // max(size.num_rows, 1) + 1), 1)
         for batch in file.iter_batches(min(fitting, BATCH_ROWS, most), row_groups=[group]):
             for column in batch.columns:
-                if pa.types.is_nested(column.type):
+                if _is_folded(column.type):
                     # A damaged page may unpack to places that lead out of the dictionary.
                     column.validate(full=True)
                 else:
@@ -95,11 +95,11 @@ def _records(bounded: Bounded, most_rows: list[int]) -> Iterator[dict[str, Any] 
 
 
 def _bounded_rows(batch: pa.RecordBatch, bounded: Bounded) -> Iterator[dict[str, Any] | str]:
-    """The rows of a batch, as many at a time as take at most `BATCH_BYTES` in their nested columns;
-    a row that would take more than `MAX_DOCUMENT_BYTES` is not made.
+    """The rows of a batch, as many at a time as take at most `BATCH_BYTES` in their nested columns
+    and dictionaries; a row that would take more than `MAX_DOCUMENT_BYTES` is not made.
     """
-    nested = (column for column in batch.columns if pa.types.is_nested(column.type))
-    n_bytes = sum(map(_object_bytes, nested))
+    folded = (column for column in batch.columns if _is_folded(column.type))
+    n_bytes = sum(map(_object_bytes, folded))
     if n_bytes > BATCH_BYTES and batch.num_rows > 1:
         half = batch.num_rows // 2
         yield from _bounded_rows(batch.slice(0, half), bounded)
@@ -109,6 +109,11 @@ def _bounded_rows(batch: pa.RecordBatch, bounded: Bounded) -> Iterator[dict[str,
     else:
         bounded.spend(n_bytes)
         yield from _rows(batch)
+
+
+def _is_folded(kind: pa.DataType) -> bool:
+    """Whether values may take more bytes as Python objects than as an array."""
+    return pa.types.is_nested(kind) or pa.types.is_dictionary(kind)
 
 
 def _object_bytes(array: pa.Array) -> int:

@@ -20,13 +20,10 @@ from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import NOT_PARQUET
 from lc_assets.formats.parquet.footer import FIXED_STRING, STRING, Chunk, Footer, read_footer
 from lc_assets.formats.parquet.pages import MOST_PAGE_BYTES, Pages, ReadAt, walk
+from lc_assets.formats.unpacking import Allowance
 
-MOST_TIMES = 1000
-"""Maximum ratio of a decoded file to its size; that of deflate is not much larger. A decoded file
-may always have `FREELY` bytes.
-"""
-
-FREELY = 4 << 30
+ROW_BYTES = 256
+"""What a row counts for besides its values: a small file may promise millions of empty ones."""
 
 MOST_BATCH_BYTES = 1 << 30
 """Maximum decoded bytes of one column in one batch."""
@@ -35,17 +32,21 @@ SOME_BYTES = 256 << 20
 """Maximum bytes of a batch in all columns together, if its number of rows can be chosen."""
 
 
-class Bounded:
-    """An open file, and how many bytes its rows may still take.
+class Bounded(Allowance):
+    """An open file, and how many bytes its rows may still take; each counts `ROW_BYTES` from the
+    beginning.
 
     Attributes:
         file: Arrow's.
+
+    Raises:
+        CorruptFile: when it promises too many rows.
     """
 
-    def __init__(self, file: pq.ParquetFile, n_bytes: int, where: str) -> None:
+    def __init__(self, file: pq.ParquetFile, n_bytes: int, where: object) -> None:
+        super().__init__(n_bytes, where)
         self.file = file
-        self._where = where
-        self._left = max(n_bytes * MOST_TIMES, FREELY)
+        self.spend(ROW_BYTES * file.metadata.num_rows)
 
     def batches(self, n_rows: int, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some columns, ``n_rows`` at a time.
@@ -54,21 +55,10 @@ class Bounded:
             CorruptFile: as `spend`.
         """
         for batch in self.file.iter_batches(n_rows, columns=columns):
-            self.spend(batch.nbytes)
+            for column in batch.columns:
+                is_folded = pa.types.is_dictionary(column.type)
+                self.spend((column.dictionary_decode() if is_folded else column).nbytes)
             yield batch
-
-    def spend(self, n_bytes: int) -> None:
-        """Count what was decoded.
-
-        Raises:
-            CorruptFile: when it exceeds `MOST_TIMES` the file's size, and `FREELY`.
-        """
-        self._left -= n_bytes
-        if self._left < 0:
-            raise CorruptFile(
-                f"{self._where}: unpacks to more than {MOST_TIMES:,} times its size; it may be "
-                "made to exhaust memory or time"
-            )
 
 
 @contextlib.contextmanager
@@ -150,7 +140,7 @@ def weighed(path: Path, *, most_rows: int) -> Iterator[tuple[Bounded, list[int]]
             _require_bounded(each, stored if is_indices else each.bytes_of(most_rows), path)
     with pq.ParquetFile(path, pre_buffer=False, read_dictionary=sorted(in_dictionaries)) as opened:
         yield (
-            Bounded(opened, footer.n_bytes, str(path)),
+            Bounded(opened, footer.n_bytes, path),
             [_rows_at_once(group, most_rows) for group in groups],
         )
 
