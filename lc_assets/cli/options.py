@@ -9,7 +9,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, field, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -164,7 +164,13 @@ class Corpus:
         ),
     ]
     text_field: TextField = None
+    broken: Annotated[
+        Literal["skip", "fail"],
+        Option("--broken", help="What to do about a file that cannot be read."),
+    ] = "skip"
     workers: Workers = None
+    notes: list[str] = field(default_factory=list, init=False)
+    """What is said at the end of the command."""
 
     @property
     def out(self) -> Path:
@@ -182,16 +188,19 @@ class Corpus:
             BadInput: when nothing is left to read, or an input is unusable.
         """
         from lc_assets.execution.local import executor_of
-        from lc_assets.stages.file_lakes import context_over_files
+        from lc_assets.stages.file_lakes import ALL_DOCUMENTS, context_over_files, replaced
 
         *inputs, out = self.paths
         if not inputs:
             raise BadInput("name what to read and where to write: IN... OUT")
+        filtering = settings.get("filtered_documents", ALL_DOCUMENTS["filtered_documents"])
+        policy = "fail" if self.broken == "fail" else "skip_shard"
+        filtering = replaced(filtering, corrupt_documents=policy)
         return context_over_files(
             inputs,
             out,
             executor=executor_of(self.workers),
-            settings=settings,
+            settings={**settings, "filtered_documents": filtering},
             text_field=self.text_field,
             **how,
         )
@@ -200,9 +209,23 @@ class Corpus:
         self, target: str, settings: Mapping[str, Any], **how: Any
     ) -> "dict[str, dict[str, Built]]":
         """Build a stage and all that it reads over the documents; see `context`."""
+        return self.build_in(self.context(settings, **how), target)
+
+    def build_in(self, context: "BuildContext", target: str) -> "dict[str, dict[str, Built]]":
+        """Build a stage and all that it reads in a context; note how many files were skipped."""
+        from lc_assets.stages.documents.shard_inputs import n_skipped
         from lc_assets.stages.file_lakes import build_for
 
-        return build_for(self.context(settings, **how), target)
+        stages = build_for(context, target)
+        reading = stages.get("filtered_documents") or stages["document_signals"]
+        counts = [built.counts for built in reading.values()]
+        if n := sum(map(n_skipped, counts)):
+            n_files = sum(found.extra["shards"] for found in counts)
+            self.notes[:] = [
+                f"{n:,} of {n_files:,} files could not be read and were skipped; --broken fail "
+                "ends at the first one and names it"
+            ]
+        return stages
 
 
 def require_documents(n_left: int, counts: "Counts") -> None:
@@ -332,7 +355,12 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         for name, (make, own) in groups.items():
             given[name] = make(**{option: given.pop(option) for option in own})
+        from lc_assets.cli.printing import print_error
+
         command(**given)
+        for group in given.values():
+            for words in group.notes if isinstance(group, Corpus) else ():
+                print_error(words)
 
     run.__signature__ = inspect.Signature(found)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in found}

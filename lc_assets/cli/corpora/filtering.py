@@ -2,7 +2,6 @@
 signals of any corpus, in its own lines.
 """
 
-import dataclasses
 import gzip
 import tempfile
 from collections.abc import Mapping
@@ -121,7 +120,7 @@ def filter_(
     rules_of_key(context.recipe, key), columns_of_key(context.recipe, key)
     if shares:
         context = _within_quantiles(context, shares)
-    built = build_for(context, "filtered_documents")
+    built = corpus.build_in(context, "filtered_documents")
     _show(built, rules_of_key(context.recipe, key)[0])
     if sweep:
         _show_sweep(built)
@@ -238,8 +237,8 @@ def signals(corpus: options.Corpus, lang: options.Lang = "", lists: ListSettings
     }
     with ExitStack() as stack:
         if out == STDOUT:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            corpus = dataclasses.replace(corpus, paths=[*corpus.paths[:-1], folder])
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            corpus.paths[-1] = Path(folder)
         stages = corpus.build("document_signals", settings, language=lang)
         built = stages["document_signals"].values()
         if out == STDOUT:

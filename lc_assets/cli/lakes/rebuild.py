@@ -33,6 +33,7 @@ from lc_assets.cli.printing import lasted, print_error, say
 from lc_assets.errors import Busy, LcError
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.documents.shard_inputs import n_skipped
 from lc_assets.stages.planning import Plan, Run
 from lc_assets.stages.rebuilding import PartitionFailed, Rebuilt, damage_of, rebuild as rebuild_all
 
@@ -201,6 +202,8 @@ def _counted(built: Built) -> str:
         if taken
         else ""
     )
+    if left_out := n_skipped(built.counts):
+        shards += f", {left_out:,} shards skipped: files missing or broken"
     return f"{built.counts.kept:,} of {built.counts.seen:,} kept{shards}"
 
 

@@ -58,6 +58,7 @@ from lc_assets.stages.documents.shard_inputs import (
     SKIPPED,
     VALUES_SUFFIX,
     ShardTask,
+    n_skipped,
     reads_of_shards,
     shard_tasks,
 )
@@ -126,7 +127,7 @@ def _refuse_no_text(source: FileSource, tasks: Sequence[ShardTask], counts: Coun
     Raises:
         BadInput: always, unless there are no documents, or files are left out by a policy.
     """
-    if not counts.seen or any(name.startswith(SKIPPED) for name in counts.extra):
+    if not counts.seen or n_skipped(counts):
         return
     path = next((file.path for task in tasks if (file := task.files.parts["documents"])), "")
     fields = source.fields_seen(path, tasks[0].folder / SCRATCH)

@@ -11,6 +11,7 @@ from lc_assets.build.settings.documents import FilteringSettings
 from lc_assets.build.sharding import Read, Reads
 from lc_assets.build.stage import BuildContext, StagingFolder
 from lc_assets.build.tables import read_table
+from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile, Mismatch
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.redpajama.documents import decode_document, read_duplicates
@@ -48,6 +49,11 @@ VALUES_SUFFIX = ".values.parquet"
 """Of the tables of values that `document_signals` publishes: columns ``line``, ``id``, ``url``, and
 a float64 column per value, NaN where there is none.
 """
+
+
+def n_skipped(counts: Counts) -> int:
+    """How many shards were skipped, by a policy, because a file of theirs is missing or broken."""
+    return sum(n for name, n in counts.extra.items() if name.startswith(SKIPPED))
 
 
 class Skip(Exception):
