@@ -221,10 +221,10 @@ class Corpus:
         counts = [built.counts for built in reading.values()]
         if n := sum(map(n_skipped, counts)):
             n_files = sum(found.extra["shards"] for found in counts)
-            self.notes[:] = [
+            self.notes.append(
                 f"{n:,} of {n_files:,} files could not be read and were skipped; --broken fail "
                 "ends at the first one and names it"
-            ]
+            )
         return stages
 
 

@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 
 from lc_assets.build.tables import count_lines, read_schema, read_table
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats import unpacking
+from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.parquet import opening, pages
 from lc_assets.formats.parquet.footer import MOST_NESTED, read_footer
 from lc_assets.formats.parquet.opening import guarded, weighed
