@@ -113,7 +113,7 @@ def _bounded_rows(batch: pa.RecordBatch, bounded: Bounded) -> Iterator[dict[str,
 
 def _is_folded(kind: pa.DataType) -> bool:
     """Whether values may take more bytes as Python objects than as an array."""
-    return pa.types.is_nested(kind) or pa.types.is_dictionary(kind)
+    return bool(pa.types.is_nested(kind) or pa.types.is_dictionary(kind))
 
 
 def _object_bytes(array: pa.Array) -> int:
