@@ -107,7 +107,7 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
         ):
             counts = stage.write(context, staging)
         started = time.perf_counter()
-        findings = _passed(stage, staging, counts, context.lake, publishing)
+        findings = _passed(context, stage, staging, counts, publishing)
         files = version_files(staging.folder, staging.facts)
         measured["audit_seconds"] = round(time.perf_counter() - started, 3)
         more = {
@@ -213,15 +213,20 @@ def _input(lake: Lake, name: str, digest: str, *, by_summary: bool) -> Published
 
 
 def _passed(
-    stage: Stage, staging: StagingFolder, counts: Counts, lake: Lake, publishing: Publication
+    context: BuildContext,
+    stage: Stage,
+    staging: StagingFolder,
+    counts: Counts,
+    publishing: Publication,
 ) -> list[CheckResult]:
     """Results of the checks of what has just been written, if none failed."""
     check_input = CheckInput(
         folder=staging.folder,
         fingerprint=staging.fingerprint,
         counts=counts,
-        lake=lake,
+        lake=context.lake,
         inputs=staging.inputs,
+        executor=context.executor,
     )
     findings = audit(stage, check_input)
     wrong = [finding for finding in findings if not finding.passed and finding.severity == "error"]

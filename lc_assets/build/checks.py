@@ -7,13 +7,15 @@ A stage that keeps and drops documents writes ``{shard}.documents.parquet`` and
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from lc_assets.build.check_runs import by_workers
 from lc_assets.build.sharding import SHARDS_FILE, read_records
 from lc_assets.build.stage import (
     Check,
@@ -106,22 +108,31 @@ def by_chunk(rows: Iterable[int], chunk_rows: int) -> list[list[int]]:
 
 def counts_add_up(check_input: CheckInput) -> CheckResult:
     """Documents in = kept + dropped: the tables match the receipt's counts, by reason."""
-    kept = sum(count_lines(path) for path in documents_files(check_input.folder))
-    dropped = Counter(
-        reason
-        for path in dropped_files(check_input.folder)
-        for reason in read_table(path, ["reason"])["reason"].to_pylist()
-    )
-    counts = check_input.counts
+    kept = sum(by_workers(check_input, _n_lines, documents_files(check_input.folder)))
+    found = by_workers(check_input, _dropped, dropped_files(check_input.folder))
+    dropped, counts = sum(found, Counter[str]()), check_input.counts
     agrees = kept == counts.kept and dict(dropped) == counts.dropped
-    found = f"{kept:,} kept + {dropped.total():,} dropped"
+    words = f"{kept:,} kept + {dropped.total():,} dropped"
     return CheckResult(
         passed=agrees,
-        message=f"{counts.seen:,} in = {found}"
+        message=f"{counts.seen:,} in = {words}"
         if agrees
-        else f"tables hold {found}, the receipt says {counts}",
+        else f"tables hold {words}, the receipt says {counts}",
         values={"documents in": counts.seen, "kept": kept, "dropped": dropped.total()},
     )
+
+
+def _n_lines(paths: Sequence[Path]) -> int:
+    return sum(map(count_lines, paths))
+
+
+def _dropped(paths: Sequence[Path]) -> Counter[str]:
+    """Number of dropped documents in some tables by their first reasons."""
+    dropped = Counter[str]()
+    for path in paths:
+        for line in read_table(path, ["reason"])["reason"].value_counts().to_pylist():
+            dropped[line["values"]] += line["counts"]
+    return dropped
 
 
 def reads_all_upstream_documents(*stages: str) -> Check:
@@ -155,9 +166,11 @@ def tables_fit(schema: pa.Schema | None = None) -> Check:
         """
         kept, dropped = documents_files(check_input.folder), dropped_files(check_input.folder)
         columns = schema or (read_schema(kept[0]) if kept else pa.schema([]))
-        wrong = table_failures(kept, columns, unique="id") + table_failures(
-            dropped, DROPPED, unique="id"
-        )
+        wrong = list[str]()
+        for paths, declared in ((kept, columns), (dropped, DROPPED)):
+            check = partial(table_failures, schema=declared, unique="id")
+            for found in by_workers(check_input, check, paths):
+                wrong += found
         return CheckResult(
             passed=not wrong,
             message=f"{len(kept) + len(dropped):,} tables fit"
@@ -213,16 +226,24 @@ def every_document_is_named_once(check_input: CheckInput) -> CheckResult:
     """No document id occurs twice among kept and dropped documents. An id begins with its shard's
     tag, so shards are checked one by one.
     """
-    n_ids = n_repeated = 0
-    for dropped in dropped_files(check_input.folder):
-        kept = dropped.with_name(dropped.name.removesuffix(DROPPED_SUFFIX) + DOCUMENTS_SUFFIX)
-        ids = [
-            one for path in (kept, dropped) for one in read_table(path, ["id"])["id"].to_pylist()
-        ]
-        n_ids += len(ids)
-        n_repeated += len(ids) - len(set(ids))
+    found = by_workers(check_input, _ids_and_repeated, dropped_files(check_input.folder))
+    n_ids, n_repeated = (sum(counts) for counts in zip((0, 0), *found, strict=True))
     return CheckResult(
         passed=n_repeated == 0,
         message=f"{n_ids:,} ids, {n_repeated:,} repeated",
         values={"ids": n_ids, "repeated": n_repeated},
     )
+
+
+def _ids_and_repeated(paths: Sequence[Path]) -> tuple[int, int]:
+    """Number of ids in the shards of some tables of dropped documents, and how many of them stand
+    there twice.
+    """
+    n_ids = n_repeated = 0
+    for dropped in paths:
+        kept = dropped.with_name(dropped.name.removesuffix(DROPPED_SUFFIX) + DOCUMENTS_SUFFIX)
+        chunks = [c for path in (kept, dropped) for c in read_table(path, ["id"])["id"].chunks]
+        ids = pa.chunked_array(chunks, pa.string())
+        n_ids += len(ids)
+        n_repeated += len(ids) - len(ids.unique())
+    return n_ids, n_repeated

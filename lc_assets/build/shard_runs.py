@@ -111,7 +111,9 @@ class ShardRun:
     def run(self, function: Callable[[Any], Counts], tasks: Sequence[Any], *, what: str) -> Counts:
         """Run the tasks that cannot be reused; return the counts of all."""
         if self.staging.shards is None:
-            return Counts.total([done.counts for _, done in self._computed(function, tasks, what)])
+            finished = [done for _, done in self._computed(function, tasks, what)]
+            self.staging.facts.update((fact.path, fact) for done in finished for fact in done.files)
+            return Counts.total([done.counts for done in finished])
         left = self._reuse(self.staging.shards, tasks, what)
         for task, done in self._computed(function, left, what):
             self._record(self.staging.shards, task.name, done)
@@ -229,7 +231,8 @@ def compute(function: Callable[[Any], Counts], suffixes: Sequence[str], task: An
 
     names = [f"{task.name}{suffix}" for suffix in suffixes]
     (counts, files), spent = metered(counts_and_files, task)
-    return Done(counts, tuple(fact for fact in files if fact.path in names), spent)
+    own = [fact for fact in files if fact.path in names] if names else files
+    return Done(counts, tuple(own), spent)
 
 
 def _memo(task: Any) -> Path:

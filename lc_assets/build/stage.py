@@ -16,6 +16,7 @@ from lc_assets.build.verified_reads import verified_reads
 from lc_assets.counts import Counts
 from lc_assets.errors import NotPublished
 from lc_assets.execution.executor import Executor
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.digests import FileFact, digest_of
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.receipts import Fingerprint
@@ -89,13 +90,16 @@ class StagingFolder:
 
 @record
 class CheckInput:
-    """What a check reads: the version's folder, its counts and its inputs."""
+    """What a check reads: the version's folder, its counts and its inputs; and who reads its shards
+    (`lc_assets.build.check_runs`).
+    """
 
     folder: Path
     fingerprint: Fingerprint
     counts: Counts
     lake: Lake
     inputs: Mapping[str, Published]
+    executor: Executor = LocalExecutor()
 
     def only_input(self, stage: str) -> Published:
         """The input that came from ``stage``.

@@ -3,13 +3,13 @@
 docs/decisions/0017 says why.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from lc_assets.build.tables import TOKENIZED, count_lines, read_schema, read_table
+from lc_assets.build.tables import TOKENIZED, opened_table, whole_table
 from lc_assets.vocabulary import DOCUMENT_ID, SPLITS
 
 UNSIGNED = frozenset(
@@ -49,44 +49,33 @@ def table_failures(
         schema: the declared columns.
         unique: a column whose values must not repeat within a batch.
     """
-    columns = {path: read_schema(path) for path in paths}
-    messages = [
-        f"{path.name}: columns are {found.names}, declared are {schema.names}"
-        for path, found in columns.items()
-        if not found.equals(schema)
-    ]
     checked = [field.name for field in schema if field.name not in NOT_CHECKED]
-    fitting = [path for path, found in columns.items() if found.equals(schema)]
-    for batch in batches_of_tables(fitting, LINES_AT_ONCE):
-        together = pa.concat_tables([read_table(path, checked) for path in batch])
-        if not fits(together, unique):
-            messages += _failures_by_table(batch, together, checked, unique)
-    return messages
-
-
-def batches_of_tables(paths: Iterable[Path], least_lines: int) -> Iterator[list[Path]]:
-    """Consecutive tables, each batch of at least so many lines, except the last."""
-    batch, n_lines = list[Path](), 0
+    messages, batch, n_lines = list[str](), dict[Path, pa.Table](), 0
     for path in paths:
-        batch.append(path)
-        n_lines += count_lines(path)
-        if n_lines >= least_lines:
-            yield batch
-            batch, n_lines = [], 0
-    if batch:
-        yield batch
+        with opened_table(path) as file:
+            if not file.schema_arrow.equals(schema):
+                found = file.schema_arrow.names
+                messages.append(f"{path.name}: columns are {found}, declared are {schema.names}")
+                continue
+            batch[path] = whole_table(file, checked)
+        n_lines += batch[path].num_rows
+        if n_lines >= LINES_AT_ONCE:
+            messages += _failures_by_table(batch, unique)
+            batch, n_lines = {}, 0
+    return messages + _failures_by_table(batch, unique)
 
 
-def _failures_by_table(
-    batch: Sequence[Path], together: pa.Table, checked: Sequence[str], unique: str | None
-) -> list[str]:
+def _failures_by_table(batch: Mapping[Path, pa.Table], unique: str | None) -> list[str]:
+    if not batch or fits(together := pa.concat_tables(batch.values()), unique):
+        return []
     alone = [
         f"{path.name}: {words}"
-        for path in batch
-        for words in failures_of(read_table(path, checked), unique)
+        for path, table in batch.items()
+        for words in failures_of(table, unique)
     ]
     failures = failures_of(together, unique) or ["the tables do not fit their schema"]
-    return alone or [f"{batch[0].name} to {batch[-1].name}: {words}" for words in failures]
+    first, *_, last = [*batch, *batch]
+    return alone or [f"{first.name} to {last.name}: {words}" for words in failures]
 
 
 def fits(table: pa.Table, unique: str | None) -> bool:

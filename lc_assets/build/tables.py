@@ -221,9 +221,14 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """
     with opened_table(path) as file:
         require_columns(file.schema_arrow, columns, path)
-        table = file.read(columns=columns)
-        table.validate(full=True)  # a damaged page may decompress to bytes that are no text
-        return table
+        return whole_table(file, columns)
+
+
+def whole_table(file: pq.ParquetFile, columns: Sequence[str] | None = None) -> pa.Table:
+    """All lines of an open table."""
+    table = file.read(columns=columns)
+    table.validate(full=True)  # a damaged page may decompress to bytes that are no text
+    return table
 
 
 def require_columns(found: pa.Schema, wanted: Sequence[str] | None, path: Path) -> None:

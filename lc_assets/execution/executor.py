@@ -47,7 +47,7 @@ class Executor(Protocol):
         Args:
             function: a module-level function without effects other than the files its task names.
             tasks: its arguments, one per call.
-            what: short description for the progress display.
+            what: short description for the progress display; shows none when empty.
 
         Raises:
             WorkerDied: when one task lost too many workers; names it.

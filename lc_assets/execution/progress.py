@@ -17,7 +17,7 @@ seconds is free.
 
 
 class Watch(Protocol):
-    """Passes items through and shows progress."""
+    """Passes items through and shows progress, unless ``what`` is empty."""
 
     def __call__(self, items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
         """Yield the items unchanged."""
@@ -32,7 +32,7 @@ def silent(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
 
 def on_terminal(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
     """Draw a bar on standard error when it is a terminal."""
-    if not sys.stderr.isatty():
+    if not what or not sys.stderr.isatty():
         yield from items
         return
     from tqdm import tqdm
@@ -55,6 +55,9 @@ def in_log(say: Callable[[str], object], *, drawn: Watch = silent) -> Watch:
     def watch(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
         from tqdm import tqdm
 
+        if not what:
+            yield from items
+            return
         lines = _Lines(say)
         yield from tqdm(
             drawn(items, total=total, what=what),

@@ -7,11 +7,14 @@ differs, published and computed ones are not comparable, and a check fails.
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from lc_assets.build.building import run_shards
+from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DocumentsTask,
@@ -185,16 +188,13 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
     """The files list the filtered documents, in order; each has a signature or fewer than 13 words,
     and bands agree.
     """
-    wrong, n_signed, n_short = [], 0, 0
-    for path in documents_files(check_input.only_input("filtered_documents").folder):
-        file = check_input.folder / path.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
-        ids: list[str] = []
-        for part in read_signatures(file, where=str(file)):
-            ids += part.ids
-            n_signed += int(part.is_signed.sum())
-            n_short += int((~part.is_signed).sum())
-        if ids != read_table(path, ["id"])["id"].to_pylist():
-            wrong.append(f"{file.name} names other documents than {path.name}")
+    found = by_workers(
+        check_input,
+        partial(_signed_or_short, folder=check_input.folder),
+        documents_files(check_input.only_input("filtered_documents").folder),
+    )
+    wrong = [words for complaints, _, _ in found for words in complaints]
+    n_signed, n_short = sum(n for _, n, _ in found), sum(n for _, _, n in found)
     counted = Counter(check_input.counts.extra)
     if (n_signed, n_short) != (counted[PUBLISHED] + counted[COMPUTED], counted[TOO_SHORT]):
         wrong.append(
@@ -209,16 +209,35 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
     )
 
 
+def _signed_or_short(paths: Sequence[Path], folder: Path) -> tuple[list[str], int, int]:
+    """Of some shards with signatures in a folder: which name other documents, the number of signed
+    documents, and of short ones.
+    """
+    wrong, n_signed, n_short = list[str](), 0, 0
+    for path in paths:
+        file = folder / path.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
+        ids: list[str] = []
+        for part in read_signatures(file, where=str(file)):
+            ids += part.ids
+            n_signed += int(part.is_signed.sum())
+            n_short += int((~part.is_signed).sum())
+        if ids != read_table(path, ["id"])["id"].to_pylist():
+            wrong.append(f"{file.name} names other documents than {path.name}")
+    return wrong, n_signed, n_short
+
+
 def one_scheme_signed_all(check_input: CheckInput) -> CheckResult:
     """All files state the same scheme; signatures of different schemes cannot be compared."""
-    labels = {
-        scheme_label_of(path, where=str(path))
-        for path in finished(check_input.folder.glob(f"*{MINHASH_SUFFIX}"))
-    }
+    paths = finished(check_input.folder.glob(f"*{MINHASH_SUFFIX}"))
+    labels = set[str]().union(*by_workers(check_input, _schemes, paths))
     return CheckResult(
         passed=len(labels) < 2,
         message=f"signed by {' and '.join(sorted(labels)) or 'none: there are no shards'}",
     )
+
+
+def _schemes(paths: Sequence[Path]) -> set[str]:
+    return {scheme_label_of(path, where=str(path)) for path in paths}
 
 
 def the_published_signatures_are_ours(check_input: CheckInput) -> CheckResult:

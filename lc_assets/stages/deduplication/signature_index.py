@@ -7,7 +7,8 @@ filtered documents and signatures. The files are described in
 `lc_assets.stages.deduplication.index`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +18,11 @@ import pyarrow as pa
 
 from lc_assets.arrays import Array, Booleans
 from lc_assets.build.building import run_shards
+from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
 from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.recipe import Recipe
+from lc_assets.build.sharding import records_of
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     BuildContext,
@@ -28,11 +31,11 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.table_checks import batches_of_tables
 from lc_assets.build.tables import count_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of
+from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish_bytes
 from lc_assets.records import record
 from lc_assets.stages.deduplication.document_signatures import MINHASH_SUFFIX
@@ -120,13 +123,13 @@ def write_signature_index(context: BuildContext, staging: StagingFolder) -> Coun
     shards = documents_files(documents.only(f"*{DOCUMENTS_SUFFIX}")) if signed or facts else []
     tasks = [
         FileTask(
-            documents=tuple(batch),
+            documents=batch,
             signatures=signatures,
             number=number,
             folder=staging.folder,
             facts=facts,
         )
-        for number, batch in enumerate(batches_of_tables(shards, FILE_DOCUMENTS))
+        for number, batch in enumerate(_batches(documents, shards))
     ]
     counted = run_shards(context, staging, index_file, tasks, what=f"cut bands of {snapshot}")
     first = [_signatures_of(path, signatures) for path in shards[:1] if signatures]
@@ -139,6 +142,19 @@ def write_signature_index(context: BuildContext, staging: StagingFolder) -> Coun
     )
     publish_bytes(staging.folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
     return counted
+
+
+def _batches(documents: Published, shards: Sequence[Path]) -> Iterator[tuple[Path, ...]]:
+    """Consecutive tables, `FILE_DOCUMENTS` or more documents in each batch except the last."""
+    kept = {name: known.counts.kept for name, known in records_of(documents).items()}
+    batch, n_documents = list[Path](), 0
+    for path in shards:
+        batch.append(path)
+        name = path.name.removesuffix(DOCUMENTS_SUFFIX)
+        n_documents += kept[name] if name in kept else count_lines(path)
+        if n_documents >= FILE_DOCUMENTS or path is shards[-1]:
+            yield tuple(batch)
+            batch, n_documents = [], 0
 
 
 def _signatures_of(documents: Path, folder: Path) -> Path:
@@ -225,17 +241,33 @@ def every_document_has_its_place(check_input: CheckInput) -> CheckResult:
 
 def bands_are_those_of_the_signatures(check_input: CheckInput) -> CheckResult:
     """Documents and bands of some files, computed again from the signatures, equal the files."""
-    folder, wrong = check_input.folder, list[str]()
-    params = check_input.fingerprint.params
+    folder, params = check_input.folder, check_input.fingerprint.params
     n_files = len(read_bands_manifest(folder).documents)
-    chosen = evenly_spaced(n_files, CHECKED_FILES)
+    chosen = list[tuple[int, list[Path]]]()
     documents, *signed = map(check_input.only_input, STAGE.upstream[: 1 + params["near"]])
     signatures = signed[0].folder if signed else None
-    for number in chosen:
+    for number in evenly_spaced(n_files, CHECKED_FILES):
         shards = read_table(shards_path(folder, number), ["shard"])["shard"].to_pylist()
         names = [f"{shard}{DOCUMENTS_SUFFIX}" for shard in shards]
         tables = documents.only(*names)
-        again = _bands_of([tables / name for name in names], signatures)
+        chosen.append((number, [tables / name for name in names]))
+    found = by_workers(check_input, partial(_wrong_bands, folder, signatures), chosen)
+    wrong = [f"file {number}" for numbers in found for number in numbers]
+    return CheckResult(
+        passed=not wrong,
+        message=f"{len(chosen):,} of {n_files:,} files computed again, {len(wrong):,} differ"
+        + (f", such as {wrong[0]}" if wrong else ""),
+        values={"files computed again": len(chosen), "differ": len(wrong)},
+    )
+
+
+def _wrong_bands(
+    folder: Path, signatures: Path | None, files: Sequence[tuple[int, list[Path]]]
+) -> list[int]:
+    """Those of some files of an index that differ from the bands of their shards' documents."""
+    wrong = list[int]()
+    for number, shards in files:
+        again = _bands_of(shards, signatures)
         listed = read_table(documents_path(folder, number), BANDED.names)
         at, expected = bands_path(folder, number), sorted_bands(again.keys, again.signed)
         keys, places = read_bands(at)
@@ -247,13 +279,8 @@ def bands_are_those_of_the_signatures(check_input: CheckInput) -> CheckResult:
         if not listed.equals(again.documents) or any(
             not np.array_equal(found[name], expected[name]) for name in expected
         ):
-            wrong.append(f"file {number}")
-    return CheckResult(
-        passed=not wrong,
-        message=f"{len(chosen):,} of {n_files:,} files computed again, {len(wrong):,} differ"
-        + (f", such as {wrong[0]}" if wrong else ""),
-        values={"files computed again": len(chosen), "differ": len(wrong)},
-    )
+            wrong.append(number)
+    return wrong
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:

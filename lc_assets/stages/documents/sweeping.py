@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Booleans, Floats, Int64s
+from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, dropped_files
 from lc_assets.build.stage import CheckInput, CheckResult
 from lc_assets.build.table_checks import table_failures
@@ -188,15 +189,11 @@ def added(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.table([*(tables[0][name] for name in KEY), *known], schema=SWEEP)
 
 
-def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
-    """Every shard has its sweep; it fits its schema, and every threshold in force keeps what was
-    kept.
-    """
-    shards = {path.name.partition(".")[0] for path in dropped_files(check_input.folder)}
-    found = {path.name.partition(".")[0]: path for path in sweep_files(check_input.folder)}
-    wrong = [f"{name}: has no sweep" for name in sorted(shards ^ found.keys())]
-    wrong += table_failures(list(found.values()), SWEEP)
-    for name, path in found.items():
+def _wrong_sweeps(paths: Sequence[Path]) -> list[str]:
+    """What is wrong with the sweeps of some shards, one sentence each."""
+    wrong = table_failures(paths, SWEEP)
+    for path in paths:
+        name = path.name.partition(".")[0]
         there = count_lines(path.with_name(f"{name}{DOCUMENTS_SUFFIX}"))
         table = read_table(path, ["in_force", "kept_with_the_others"])
         kept = table.filter(table["in_force"])["kept_with_the_others"].to_pylist()
@@ -205,6 +202,18 @@ def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
             for count in sorted(set(kept))
             if count != there
         ]
+    return wrong
+
+
+def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
+    """Every shard has its sweep; it fits its schema, and every threshold in force keeps what was
+    kept.
+    """
+    shards = {path.name.partition(".")[0] for path in dropped_files(check_input.folder)}
+    found = {path.name.partition(".")[0]: path for path in sweep_files(check_input.folder)}
+    wrong = [f"{name}: has no sweep" for name in sorted(shards ^ found.keys())]
+    for complaints in by_workers(check_input, _wrong_sweeps, list(found.values())):
+        wrong += complaints
     return CheckResult(
         passed=not wrong,
         message=f"{len(found):,} sweeps keep at their own thresholds what was kept"

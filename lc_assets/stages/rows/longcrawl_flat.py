@@ -5,12 +5,15 @@ An optional full copy for readers that support only that layout. The global orde
 rows at the size of an index (`lc_assets.stages.rows.longcrawl`).
 """
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from lc_assets.arrays import Array
 from lc_assets.build.building import run_shards
+from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import by_chunk, evenly_spaced
 from lc_assets.build.recipe import Recipe, plain
 from lc_assets.build.stage import (
@@ -139,26 +142,44 @@ def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
     bring_grids(check_input.lake, order)
     wrong, n_checked = list[str](), 0
     for split in SPLITS:
-        rows = OrderedRows(check_input.lake.root, order, split)
         flat = FlatReader(check_input.folder / f"{split}.zarr")
-        if flat.n_rows != len(rows.order):
-            wrong.append(f"{split}: {flat.n_rows:,} rows of {len(rows.order):,}")
+        n_ordered = len(GlobalOrder.open(order, split))
+        if flat.n_rows != n_ordered:
+            wrong.append(f"{split}: {flat.n_rows:,} rows of {n_ordered:,}")
             continue
         chosen = evenly_spaced(flat.n_rows, CHECKED_ROWS)
-        differ = np.zeros(flat.n_rows, np.bool_)
-        for close in by_chunk(chosen, flat.chunk_shape[0]):
-            for tokens in _columns(flat.row_tokens):
-                found = flat.read(slice(close[0], close[-1] + 1), tokens)
-                expected = [rows.read(range(row, row + 1), tokens) for row in close]
-                found = found[np.subtract(close, close[0])]
-                differ[close] |= (found != np.concatenate(expected)).any(axis=1)
-        wrong += [f"{split} row {row}" for row in np.flatnonzero(differ).tolist()]
+        check = partial(_wrong_rows, root=check_input.lake.root, order=order, array=flat.path)
+        for rows in by_workers(check_input, check, by_chunk(chosen, flat.chunk_shape[0])):
+            wrong += [f"{split} row {row}" for row in rows]
         n_checked += len(chosen)
     return CheckResult(
         passed=not wrong,
         message="; ".join(wrong[:5]) or f"{n_checked:,} rows read back, all in their places",
         values={"rows read back": n_checked},
     )
+
+
+def _wrong_rows(close: Sequence[list[int]], root: Path, order: Path, array: Path) -> list[int]:
+    """Those rows of a flat array that differ from the grids' rows in an order.
+
+    Args:
+        close: numbers of rows, some that are close together at a time.
+        root: of the lake.
+        order: folder of the global order.
+        array: of one split.
+    """
+    ordered, flat, wrong = OrderedRows(root, order, array.stem), FlatReader(array), list[int]()
+    for rows in close:
+        first, stop = rows[0], rows[-1] + 1
+        differ = np.zeros(stop - first, np.bool_)
+        for tokens in _columns(flat.row_tokens):
+            found, expected = (
+                flat.read(slice(first, stop), tokens),
+                ordered.read(range(first, stop), tokens),
+            )
+            differ |= (found != expected).any(axis=1)
+        wrong += [row for row in rows if differ[row - first]]
+    return wrong
 
 
 def _too_many_ids(recipe: Recipe) -> str:

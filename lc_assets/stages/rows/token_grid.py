@@ -7,6 +7,7 @@ its last row are counted.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
 from lc_assets.build.building import run_shards
+from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     by_chunk,
@@ -236,13 +238,11 @@ def rows_unroll_to_their_documents(check_input: CheckInput) -> CheckResult:
     tokens = check_input.only_input("token_documents").folder
     n_checked, wrong = 0, list[str]()
     for split in SPLITS:
-        plan = rows_of(check_input.folder, split)
-        chosen = evenly_spaced(plan.num_rows, CHECKED_ROWS)
-        reader = GridReader(check_input.folder / f"{split}.zarr")
-        for rows in by_chunk(chosen, reader.chunk_shape[0]):
-            wrong += [
-                f"{split} row {row}" for row in _wrong_rows(reader, rows, plan.take(rows), tokens)
-            ]
+        array = check_input.folder / f"{split}.zarr"
+        chosen = evenly_spaced(rows_of(check_input.folder, split).num_rows, CHECKED_ROWS)
+        close = by_chunk(chosen, GridReader(array).chunk_shape[0])
+        found = by_workers(check_input, partial(_wrong_rows, array=array, tokens=tokens), close)
+        wrong += [f"{split} row {row}" for rows in found for row in rows]
         n_checked += len(chosen)
     return CheckResult(
         passed=not wrong,
@@ -252,13 +252,23 @@ def rows_unroll_to_their_documents(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _wrong_rows(reader: GridReader, rows: list[int], plan: pa.Table, tokens: Path) -> list[int]:
-    """Those of ``rows``, which are close together, that differ from their documents' tokens."""
-    read = reader.read(slice(rows[0], rows[-1] + 1))[np.subtract(rows, rows[0])]
+def _wrong_rows(close: Sequence[list[int]], array: Path, tokens: Path) -> list[int]:
+    """Those rows of an array that differ from their documents' tokens.
+
+    Args:
+        close: numbers of rows, some that are close together at a time.
+        array: of one split, beside the row table.
+        tokens: folder of the token files.
+    """
+    reader, planned, wrong = GridReader(array), rows_of(array.parent, array.stem), list[int]()
     row_tokens, n_ids = reader.row_tokens, reader.vocab_size
-    right = gather_rows(plan, tokens, row_tokens=row_tokens, n_ids=n_ids)
-    is_wrong = (unroll_rows(read, np.asarray(plan["shift"])) != right).any(axis=1)
-    return [row for row, wrong in zip(rows, is_wrong.tolist(), strict=True) if wrong]
+    for rows in close:
+        plan = planned.take(rows)
+        read = reader.read(slice(rows[0], rows[-1] + 1))[np.subtract(rows, rows[0])]
+        right = gather_rows(plan, tokens, row_tokens=row_tokens, n_ids=n_ids)
+        is_wrong = (unroll_rows(read, np.asarray(plan["shift"])) != right).any(axis=1)
+        wrong += np.array(rows)[is_wrong].tolist()
+    return wrong
 
 
 def train_and_heldout_share_nothing(check_input: CheckInput) -> CheckResult:

@@ -9,7 +9,7 @@ are replaced before that when ``[token_documents.privacy]`` names kinds, and cou
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Array
+from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
@@ -273,16 +274,10 @@ def the_ids_are_where_the_table_says(check_input: CheckInput) -> CheckResult:
     """Each shard's ``.idx`` is sound, its lengths are the table's token counts, and no id is
     outside the vocabulary.
     """
-    wrong, n_tokens, highest = [], 0, -1
-    for path in documents_files(check_input.folder):
-        lengths = np.asarray(read_table(path, ["n_tokens"])["n_tokens"])
-        if not len(lengths):
-            continue
-        reader = MegatronReader(path.with_name(path.name.removesuffix(DOCUMENTS_SUFFIX)))
-        n_tokens += int(lengths.sum())
-        highest = max(highest, *(int(reader[document].max()) for document in range(len(reader))))
-        if not np.array_equal(reader.lengths, lengths):
-            wrong.append(f"{path.name}: the .idx has other lengths than the table")
+    found = by_workers(check_input, _ids_of, documents_files(check_input.folder))
+    wrong = [words for complaints, _, _ in found for words in complaints]
+    n_tokens = sum(n_ids for _, n_ids, _ in found)
+    highest = max((most for _, _, most in found), default=-1)
     vocab_size = int(check_input.fingerprint.params["n_ids"])
     if highest >= vocab_size:
         wrong.append(f"id {highest:,} is outside the vocabulary of {vocab_size:,}")
@@ -292,6 +287,21 @@ def the_ids_are_where_the_table_says(check_input: CheckInput) -> CheckResult:
         or f"{n_tokens:,} tokens, highest id {highest:,} of {vocab_size:,}",
         values={"tokens": n_tokens, "highest id": highest},
     )
+
+
+def _ids_of(paths: Sequence[Path]) -> tuple[list[str], int, int]:
+    """Of some shards: what is wrong with their lengths, the number of ids, and the highest."""
+    wrong, n_tokens, highest = list[str](), 0, -1
+    for path in paths:
+        lengths = np.asarray(read_table(path, ["n_tokens"])["n_tokens"])
+        if not len(lengths):
+            continue
+        reader = MegatronReader(path.with_name(path.name.removesuffix(DOCUMENTS_SUFFIX)))
+        n_tokens += int(lengths.sum())
+        highest = max(highest, *(int(reader[document].max()) for document in range(len(reader))))
+        if not np.array_equal(reader.lengths, lengths):
+            wrong.append(f"{path.name}: the .idx has other lengths than the table")
+    return wrong, n_tokens, highest
 
 
 def the_fast_tokenizer_agreed(check_input: CheckInput) -> CheckResult:

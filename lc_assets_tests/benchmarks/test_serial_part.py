@@ -1,0 +1,254 @@
+"""What of a chain is serial, and how much faster more workers make it: ``LC_MB=250 pytest -s -m
+"benchmark and slow" lc_assets_tests/benchmarks/test_serial_part.py``.
+
+One snapshot in RedPajama-V2's layout, half of its bytes in documents of a book's length, half in
+pages, is built stage by stage with one worker. Every task of the executor is metered; what a stage
+takes beside its tasks is serial. Gunzip of the same files is the ruler. The speed-up for more
+workers than there are processors is simulated: the measured tasks of each run go to the first free
+worker, the serial parts of all stages to one.
+"""
+
+import heapq
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from isal import igzip
+
+from lc_assets.build.building import WORKERS_IMPORT
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.documents import RawSettings
+from lc_assets.build.stage import BuildContext
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.formats.redpajama.documents import write_documents, write_duplicates
+from lc_assets.formats.redpajama.signals import write_signals
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
+from lc_assets.sources import redpajama_v2
+from lc_assets.stages.catalogue import STAGES
+from lc_assets.stages.planning import keys_of
+from lc_assets.text.signals.signals import signals_of
+from lc_assets.vocabulary import Shard, parse_snapshot
+from lc_assets_tests.benchmarks.crawl import prose
+from lc_assets_tests.builders import made_up_record
+from lc_assets_tests.named_draws import rng_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+
+MEGABYTES = float(os.environ.get("LC_MB", "60"))
+"""Of JSON, of both sizes together three times as much."""
+SHARDS = 16
+SNAPSHOT = parse_snapshot("2023-06")
+BOOK_CHARS, PAGE_CHARS = 380_000, 3_300
+WORKERS = (2, 16, 256, 4096)
+REAL_SHARDS = 10_000
+"""Of an English snapshot of RedPajama-V2."""
+MOST_SERIAL = 0.02
+
+
+@dataclass(slots=True)
+class Metered:
+    """An executor of one worker that notes the CPU seconds of each task, by run."""
+
+    runs: list[list[float]] = field(default_factory=list)
+
+    def run(self, function, tasks, *, what):
+        del what
+        took: list[float] = []
+        self.runs.append(took)
+        for task in tasks:
+            begun = time.process_time()
+            ((_, result),) = LocalExecutor().run(function, [task], what="")
+            took.append(time.process_time() - begun)
+            yield task, result
+
+
+@dataclass(slots=True)
+class Step:
+    """A built partition: CPU seconds of its tasks by run, those beside them, and wall seconds."""
+
+    name: str
+    runs: list[list[float]]
+    serial: float
+    wall: float
+
+    @property
+    def in_tasks(self) -> float:
+        """CPU seconds of all tasks."""
+        return sum(map(sum, self.runs))
+
+
+def texts_of(shard: Shard, n_bytes: int) -> Iterator[str]:
+    """Texts of a shard: books of paragraphs in any order, and as many bytes of pages."""
+    rng, lines, n_made = rng_for("serial part", seed=0, key=shard.tag), prose()[1].split("\n"), 0
+    while n_made < n_bytes:
+        chosen, length = list[str](), 0
+        wanted = BOOK_CHARS if n_made < n_bytes // 2 else int(PAGE_CHARS * 2 ** rng.normal())
+        while length < wanted:
+            chosen.append(lines[int(rng.integers(len(lines)))])
+            length += len(chosen[-1]) + 1
+        n_made += length
+        yield "\n".join(chosen)
+
+
+def write_shard(folder: Path, shard: Shard, n_bytes: int) -> None:
+    """Write a shard with its signals, and no duplicates."""
+    paths = {
+        part: folder / redpajama_v2.part_path(part, shard)
+        for part in ("documents", "signals", "duplicates")
+    }
+    for path in paths.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    records = [
+        made_up_record(shard, line, text) for line, text in enumerate(texts_of(shard, n_bytes))
+    ]
+    write_documents(paths["documents"], records)
+    signals = (
+        (line, record, signals_of(record.raw_content)) for line, record in enumerate(records)
+    )
+    write_signals(paths["signals"], shard, signals)
+    write_duplicates(paths["duplicates"], shard, [])
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory) -> Path:
+    """The larger of the two snapshots, and its listing."""
+    folder = Path(os.environ.get("LC_UPSTREAM_FOLDER") or tmp_path_factory.mktemp("upstream"))
+    shards = shards_of(2 * SHARDS)
+    listing = folder / redpajama_v2.listing_path(SNAPSHOT, "en")
+    if not listing.exists():
+        for shard in shards:
+            write_shard(folder, shard, int(MEGABYTES * 1e6 / SHARDS))
+        listing.parent.mkdir(parents=True, exist_ok=True)
+        redpajama_v2.write_listing(listing, shards)
+    return folder
+
+
+def shards_of(n_shards: int) -> list[Shard]:
+    """Shards of the snapshot, of both buckets."""
+    names = [f"{number // 2:04d}/en_{('head', 'middle')[number % 2]}" for number in range(n_shards)]
+    return [Shard.parse(f"{SNAPSHOT}/{name}") for name in names]
+
+
+def context_of(folder: Path, upstream: Path, n_shards: int, executor) -> BuildContext:
+    """A lake over the first shards of the snapshot."""
+    raw = RawSettings(languages=("en",), shards=tuple(range(n_shards // 2)))
+    return BuildContext(
+        lake=Lake(folder),
+        upstream=Upstream(str(upstream)),
+        recipe=Recipe(raw_snapshot=raw),
+        executor=executor,
+    )
+
+
+def built(context: BuildContext) -> list[Step]:
+    """Build the chain; every partition with what it took."""
+    steps = []
+    for stage in STAGES:
+        for key in keys_of(stage, context.recipe, [SNAPSHOT]):
+            executor = Metered()
+            begun, cpu = time.perf_counter(), time.process_time()
+            stage.build(replace(context, executor=executor), key)
+            spent = time.process_time() - cpu
+            step = Step(stage.name, executor.runs, 0.0, time.perf_counter() - begun)
+            step.serial = spent - step.in_tasks
+            steps.append(step)
+    return steps
+
+
+def gunzipped(upstream: Path, n_shards: int) -> tuple[float, int]:
+    """CPU seconds of gunzip alone, and the bytes of the documents' JSON."""
+    begun, n_bytes = time.process_time(), 0
+    for shard in shards_of(n_shards):
+        for part in ("documents", "signals"):
+            with igzip.open(upstream / redpajama_v2.part_path(part, shard)) as stream:
+                found = sum(map(len, iter(lambda: stream.read(1 << 18), b"")))
+            n_bytes += found if part == "documents" else 0
+    return time.process_time() - begun, n_bytes
+
+
+def makespan(tasks: list[float], workers: int) -> float:
+    """Seconds until the last task ends, each started by the first worker that is free."""
+    free = [0.0] * min(workers, len(tasks))
+    for seconds in tasks:
+        heapq.heapreplace(free, free[0] + seconds)
+    return max(free, default=0.0)
+
+
+def speed_up(steps: list[Step], workers: int) -> float:
+    """How many times as fast as with one worker, stage after stage."""
+    alone = sum(step.serial + step.in_tasks for step in steps)
+    together = sum(step.serial + sum(makespan(run, workers) for run in step.runs) for step in steps)
+    return alone / together
+
+
+def grown(small: list[Step], large: list[Step], n_shards: int) -> list[Step]:
+    """The steps of a snapshot with so many shards: serial parts grow as between two sizes, and
+    each run of as many tasks as there are shards has its tasks over and over.
+    """
+    factor, steps = n_shards / (2 * SHARDS), []
+    for less, more in zip(small, large, strict=True):
+        slope = max(more.serial - less.serial, 0.0) / SHARDS
+        runs = [
+            run * int(factor) if len(run) >= SHARDS else [seconds * factor for seconds in run]
+            for run in more.runs
+        ]
+        serial = more.serial + slope * (n_shards - 2 * SHARDS)
+        steps.append(Step(more.name, runs, serial, 0.0))
+    return steps
+
+
+def share(steps: list[Step]) -> float:
+    """Which part of all seconds is serial."""
+    serial = sum(step.serial for step in steps)
+    return serial / (serial + sum(step.in_tasks for step in steps))
+
+
+def test_little_of_the_chain_is_serial(upstream, tmp_path):
+    """Two sizes, the first of which warms all kernels; a table of the second."""
+    warm = built(context_of(tmp_path / "warm", upstream, 2, None))
+    small, large = (
+        built(context_of(tmp_path / str(size), upstream, size, None))
+        for size in (SHARDS, 2 * SHARDS)
+    )
+    gunzip, n_bytes = gunzipped(upstream, 2 * SHARDS)
+    del warm
+    print(f"\n{n_bytes / 1e6:,.0f} MB of JSON in {2 * SHARDS} shards; gunzip {gunzip:.2f} CPU-s")
+    print("| stage | CPU-s in tasks | serial, half the shards | serial | wall, s |")
+    print("|---|---|---|---|---|")
+    for less, more in zip(small, large, strict=True):
+        print(
+            f"| `{more.name}` | {more.in_tasks:.2f} | {less.serial:.3f} | {more.serial:.3f} | "
+            f"{more.wall:.2f} |"
+        )
+    total = sum(step.serial + step.in_tasks for step in large)
+    print(
+        f"together {total:.1f} CPU-s, {n_bytes / 1e6 / total:.1f} MB per CPU-s, "
+        f"{gunzip / total:.3f} of gunzip's rate; serial {share(large):.1%}"
+    )
+    real = grown(small, large, REAL_SHARDS)
+    print(f"of {REAL_SHARDS:,} such shards {share(real):.2%} would be serial")
+    print("| workers | speed-up, measured shards | … 10,000 shards |")
+    print("|---|---|---|")
+    for workers in WORKERS:
+        print(f"| {workers:,} | {speed_up(large, workers):.2f} | {speed_up(real, workers):,.1f} |")
+    assert share(large) < MOST_SERIAL
+
+
+def test_two_workers_by_the_clock(upstream, tmp_path):
+    """The chain by one worker process and by two; wall seconds, which need an idle machine."""
+    seconds = {}
+    for workers in (1, 2):
+        executor = LocalExecutor(workers=workers, preload=WORKERS_IMPORT)
+        context = context_of(tmp_path / str(workers), upstream, SHARDS, executor)
+        begun = time.perf_counter()
+        for stage in STAGES:
+            for key in keys_of(stage, context.recipe, [SNAPSHOT]):
+                stage.build(context, key)
+        seconds[workers] = time.perf_counter() - begun
+    print(
+        f"\n1 worker {seconds[1]:.1f} s, 2 workers {seconds[2]:.1f} s: ×{seconds[1] / seconds[2]:.2f}"
+    )

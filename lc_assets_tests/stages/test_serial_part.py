@@ -1,0 +1,90 @@
+"""The main process leaves shards to the workers: what it reads itself does not grow with them."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import pytest
+
+from lc_assets.build import tables
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake import digests
+from lc_assets.stages.catalogue import STAGES
+from lc_assets.stages.planning import keys_of
+from lc_assets_tests.builders import SNAPSHOTS, tiny_context, tiny_upstream
+
+BY_WORKERS = (
+    "filtered_documents",
+    "document_signatures",
+    "signature_index",
+    "token_documents",
+    "longcrawl_flat",
+    "megatron_rows",
+)
+
+
+@dataclass
+class Noted:
+    """An executor of one worker that notes whether a task is running."""
+
+    is_in_task: bool = False
+
+    def run(self, function, tasks, *, what):
+        for task in tasks:
+            self.is_in_task = True
+            ((_, result),) = LocalExecutor().run(function, [task], what=what)
+            self.is_in_task = False
+            yield task, result
+
+
+def opened_in_main_process(folder, monkeypatch, *, n_shards) -> dict[str, Counter[str]]:
+    """Tables that are opened outside tasks while a lake is built, by stage and ending."""
+    tags = [f"{number:04d}/en_head" for number in range(n_shards)]
+    upstream = tiny_upstream(folder / "upstream", tags=tags)
+    executor = Noted()
+    context = replace(tiny_context(folder, upstream=upstream), executor=executor)
+    opened: dict[str, Counter[str]] = {}
+    check, stage_now = tables.require_sound_footer, [""]
+
+    def noting(path):
+        if not executor.is_in_task:
+            opened.setdefault(stage_now[0], Counter())[path.name.partition(".")[2]] += 1
+        return check(path)
+
+    monkeypatch.setattr(tables, "require_sound_footer", noting)
+    for stage in STAGES:
+        stage_now[0] = stage.name
+        for key in keys_of(stage, context.recipe, SNAPSHOTS):
+            stage.build(context, key)
+    monkeypatch.undo()
+    return opened
+
+
+def test_the_main_process_opens_no_more_tables_for_more_shards(tmp_path, monkeypatch):
+    """Whether two shards or five: workers write, check and digest them."""
+    few, many = (
+        opened_in_main_process(tmp_path / str(n_shards), monkeypatch, n_shards=n_shards)
+        for n_shards in (2, 5)
+    )
+    for stage in BY_WORKERS:
+        assert many.get(stage) == few.get(stage), stage
+
+
+@pytest.mark.parametrize("stage", ["token_grid", "longcrawl_flat"])
+def test_workers_digest_what_they_write(tmp_path, monkeypatch, stage):
+    """The receipt's digests of blocks of rows come from the tasks that wrote them."""
+    upstream = tiny_upstream(tmp_path / "upstream")
+    executor = Noted()
+    context = replace(tiny_context(tmp_path, upstream=upstream), executor=executor)
+    read = []
+    digest = digests.crc32_of_file
+
+    def noting(path, *others):
+        if others and not executor.is_in_task and "/c/" in str(path) and f"/{stage}/" in str(path):
+            read.append(path)
+        return digest(path, *others)
+
+    monkeypatch.setattr(digests, "crc32_of_file", noting)
+    for each in STAGES:
+        for key in keys_of(each, context.recipe, SNAPSHOTS):
+            each.build(context, key)
+    assert read == []
