@@ -134,7 +134,8 @@ def test_drafts_of_workers_that_died_are_no_files(context, plainly, upstream, tm
     class Littering(LocalExecutor):
         def run(self, function, tasks, *, what):
             for task, result in super().run(function, tasks, what=what):
-                litter(here.lake.root)
+                if what:  # checks write nothing, and are not shown
+                    litter(here.lake.root)
                 yield task, result
 
     here = elsewhere(context, tmp_path, str(upstream))
