@@ -90,9 +90,7 @@ class StagingFolder:
 
 @record
 class CheckInput:
-    """What a check reads: the version's folder, its counts and its inputs; and who reads its shards
-    (`lc_assets.build.check_runs`).
-    """
+    """What a check reads: the version's folder, counts and inputs; ``executor`` runs its tasks."""
 
     folder: Path
     fingerprint: Fingerprint
