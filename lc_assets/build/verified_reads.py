@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lc_assets.execution.executor import Executor
-from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.digests import FileFact, is_unchanged
 from lc_assets.lake.versions import VERIFIER
 
@@ -35,9 +34,10 @@ def verified_reads(executor: Executor, own: tuple[str, str] = ("", "")) -> Itera
         if home.parts[-3:-1] == own:
             return []
         tasks = [(home / fact.path, fact) for fact in files if home / fact.path not in verified]
-        is_little = sum(fact.n_bytes for _, fact in tasks) <= FEW_BYTES
-        run = (LocalExecutor() if is_little else executor).run
-        found = list(run(verify_file, tasks, what="verify inputs"))
+        if sum(fact.n_bytes for _, fact in tasks) <= FEW_BYTES:
+            found = [(task, verify_file(task)) for task in tasks]
+        else:
+            found = list(executor.run(verify_file, tasks, what="verify inputs"))
         verified.update(path for (path, _), is_sound in found if is_sound)
         return [fact for (_, fact), is_sound in found if not is_sound]
 

@@ -7,6 +7,7 @@ SHA-256, and compared with what was written by their CRC-32, which takes a seven
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -69,11 +70,13 @@ def sha256_of_file(path: Path) -> str:
 def crc32_of_file(path: Path, *others: Any) -> str:
     """CRC-32 of a local file in hexadecimal digits; ``others`` are updated with the same blocks."""
     crc32 = 0
-    with path.open("rb") as stream:
-        while block := stream.read(BLOCK_BYTES):
-            crc32 = zlib_ng.crc32(block, crc32)
+    with path.open("rb", buffering=0) as stream:
+        size = min(BLOCK_BYTES, os.fstat(stream.fileno()).st_size)
+        block = memoryview(bytearray(size))  # a new one each time would cost as much as reading
+        while n_bytes := stream.readinto(block):
+            crc32 = zlib_ng.crc32(block[:n_bytes], crc32)
             for hasher in others:
-                hasher.update(block)
+                hasher.update(block[:n_bytes])
     return f"{crc32:08x}"
 
 

@@ -18,6 +18,8 @@ from lc_assets.lake.receipts import RECEIPT, encode_json, with_checksum
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.deduplication.deciding import contaminated
+from lc_assets.stages.deduplication.removal_checks import removals_add_up
 from lc_assets_tests.builders import SNAPSHOTS, TinyLake, tiny_lake
 from lc_assets_tests.faults import flipped
 
@@ -72,6 +74,21 @@ def test_no_stage_reads_a_flipped_bit(
         path.write_bytes(content)
         shutil.rmtree(partition.folder)
         away.rename(partition.folder)
+
+
+def test_removals_are_checked_without_reading_texts(whole, monkeypatch):
+    """Nor is what a stage does not read compared: the evaluation items' index."""
+    lake, read, verify = whole.context.lake, set(), verified_reads.verify_file
+    monkeypatch.setattr(
+        verified_reads, "verify_file", lambda task: read.add(task[0]) or verify(task)
+    )
+    with verified_reads.verified_reads(LocalExecutor()):
+        published = lake.partition("removed_documents", OLD).require()
+        assert removals_add_up(building.check_input_of(lake, published)).passed
+        contaminated(lake.partition("contaminated_documents", OLD).require())
+    assert read
+    assert not [path for path in read if path.match("filtered_documents/*/*/*")]
+    assert not [path for path in read if path.match("contaminated_documents/*/*/index/*")]
 
 
 def test_a_missing_input_is_named(whole):

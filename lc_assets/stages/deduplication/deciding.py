@@ -18,7 +18,10 @@ import pyarrow as pa
 from lc_assets.build.settings.documents import SOURCE
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.lake.versions import Published
-from lc_assets.stages.decontamination.contaminated_documents import contaminated_ids
+from lc_assets.stages.decontamination.contaminated_documents import (
+    EVIDENCE_SUFFIX,
+    contaminated_ids,
+)
 from lc_assets.stages.decontamination.evidence import CONTAMINATED
 from lc_assets.stages.deduplication.facts import DIGEST, TEXT, URL, join_stars
 from lc_assets.stages.deduplication.queries import Queries, quoted
@@ -299,9 +302,10 @@ def _line(name: str, reason: str, for_id: str, similarity: float, why: str) -> d
 
 def contaminated(published: Published) -> list[dict[str, Any]]:
     """A snapshot's documents that hold too much of an evaluation item."""
+    evidence = published.only(f"*{EVIDENCE_SUFFIX}")
     return [
         _line(name, CONTAMINATED, item, share, f"holds {share:.0%} of {item}")
-        for name, (item, share) in contaminated_ids(published.folder).items()
+        for name, (item, share) in contaminated_ids(evidence).items()
     ]
 
 

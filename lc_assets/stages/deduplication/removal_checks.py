@@ -1,6 +1,8 @@
 """Checks of `removed_documents`."""
 
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 
 from lc_assets.build.checks import documents_files
 from lc_assets.build.stage import CheckInput, CheckResult
@@ -20,12 +22,8 @@ def removals_add_up(check_input: CheckInput) -> CheckResult:
     table = read_table(check_input.folder / TABLE, ["id", "reason"])
     ids = table["id"].to_pylist()
     found = dict(Counter(table["reason"].to_pylist()))
-    filtered = check_input.inputs.get(f"filtered_documents/{check_input.fingerprint.key}")
-    known = {
-        name
-        for path in (documents_files(filtered.folder) if filtered else ())
-        for name in read_table(path, ["id"])["id"].to_pylist()
-    }
+    tables = _tables_of_documents(check_input)
+    known = {name for path in tables for name in read_table(path, ["id"])["id"].to_pylist()}
     n_twice, n_unknown = len(ids) - len(set(ids)), len(set(ids) - known)
     counts = check_input.counts
     right = found == counts.dropped and len(known) == counts.seen
@@ -35,6 +33,15 @@ def removals_add_up(check_input: CheckInput) -> CheckResult:
         f"{n_unknown:,} not known; counted were {counts.dropped}",
         values={"removed": len(ids)},
     )
+
+
+def _tables_of_documents(check_input: CheckInput) -> Sequence[Path]:
+    """Tables with the ids of the snapshot's filtered documents: those without texts if any."""
+    key = check_input.fingerprint.key
+    if index := check_input.inputs.get(f"signature_index/{key}"):
+        return sorted(index.only("documents/*").glob("documents/*"))
+    filtered = check_input.inputs.get(f"filtered_documents/{key}")
+    return documents_files(filtered.folder) if filtered else ()
 
 
 def every_near_duplicate_has_one_that_stays(check_input: CheckInput) -> CheckResult:
