@@ -6,10 +6,14 @@ import gzip
 import json
 import re
 
+import msgspec
 import numpy as np
 import pytest
 
+from lc_assets.build.recipe_files import read_recipe
+from lc_assets.build.settings.longpack import PAPER_LONGPACK, LongPackSettings
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
+from lc_assets.lake.lake import Lake
 from lc_assets_tests.builders import WORDS
 
 N_PAGES = 12
@@ -57,6 +61,37 @@ def test_it_prints_balances_growth_and_lengths(lc, crawl):
     assert re.search(r"ratio of sums +[\d.]+ +13\n", said.out)
     assert re.search(r"0-4K +100.0%", said.out)
     assert "\x1b" not in said.out
+
+
+def test_the_papers_settings_are_one_word(lc, crawl):
+    """All of them, but for those that are given; and `lc build` writes them into its recipe."""
+    out = crawl / "out"
+    lc("longpack", crawl / "crawl.warc.gz", out, "--preset", "paper", "--roots", 1, "--workers", 1)
+    recipe = read_recipe(out / "recipe.toml")
+    assert recipe.longpack_documents == msgspec.structs.replace(PAPER_LONGPACK, roots=1.0)
+    assert recipe.page_links.extractor == "paper"
+
+
+def test_an_archive_becomes_packed_rows_in_one_command(lc, crawl):
+    """Documents, links, packed documents and rows, by the defaults or by the paper."""
+    for preset, settings in (
+        ("longpack", LongPackSettings(wanted=True)),
+        ("paper", PAPER_LONGPACK),
+    ):
+        lake = crawl / preset
+        said = lc(
+            *("build", "--source", crawl / "crawl.warc.gz", "--lake", lake, "--preset", preset),
+            *("--rules", "none", "--row-tokens", 64, "--language", "en", "--workers", 1),
+            *("--to", "packed_rows"),
+        )
+        assert said.code == 0
+        recipe = read_recipe(lake / "recipe.toml")
+        assert recipe.longpack_documents == settings
+        assert recipe.packed_rows.documents == "both"
+        packed = Lake(lake).partition("longpack_documents", "crawl").require()
+        assert packed.receipt.counts.kept > 0 or preset == "paper"
+        rows = Lake(lake).partition("packed_rows", "crawl").require()
+        assert rows.receipt.counts.kept > 0
 
 
 def test_what_it_writes_is_read_by_others(lc, crawl):

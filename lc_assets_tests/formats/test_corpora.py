@@ -402,7 +402,8 @@ def test_pages_are_decoded_and_their_text_taken_out(tmp_path, headers, body):
         (response(b"<div><!--</div>-->" * 20_000 + b"x"), "nested too deeply"),
         (response(b"x" * 2_000_000), "record too long"),
         (conversion(b"HTTP/1.1 200 OK\r\n\r\n", kind=b"revisit"), "revisit"),
-        (conversion(b"no HTTP at all", kind=b"response"), "not HTML"),
+        (conversion(b"no HTTP at all", kind=b"response"), "status not 200"),
+        (response(b"<p>Gone").replace(b"200 OK", b"404 NF"), "status not 200"),
     ],
 )
 def test_pages_without_text_stand_in_their_place(tmp_path, record, why):
@@ -446,14 +447,17 @@ def test_sources_that_cannot_be_meant(tmp_path):
 
 
 def test_a_text_file_is_one_document_where_it_is_named(tmp_path):
-    """Below a folder it is passed over: a folder of documents may hold a README."""
+    """Or in a folder without other documents; beside these it may be a README."""
     assert read(tmp_path / "a.txt", b"\xef\xbb\xbfOne\r\ntwo") == [
         CorpusDocument(id="a.txt", text="One\r\ntwo")
     ]
     assert read(tmp_path / "b.txt", b"caf\xe9")[0].why == "not UTF-8"
     assert next(iter(read_corpus(tmp_path / "a.txt", max_document_bytes=5))).why == "text too long"
+    assert corpus_files([tmp_path]) == [tmp_path / "a.txt", tmp_path / "b.txt"]
+    (tmp_path / "c.jsonl").write_text("{}")
+    assert corpus_files([tmp_path]) == [tmp_path / "c.jsonl"]
     with pytest.raises(BadInput, match="holds no file"):
-        corpus_files([tmp_path])
+        corpus_files([tmp_path], suffixes=(".wet",))
     assert corpus_files([tmp_path / "a.txt"]) == [tmp_path / "a.txt"]
 
 

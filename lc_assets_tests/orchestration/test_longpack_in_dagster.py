@@ -65,7 +65,7 @@ def test_claims_tell_who_holds_what_and_why_the_others_do_not(finished):
 
 
 def test_packed_documents_tell_how_they_grew(finished):
-    """Four measures beside the paper's, shares by length, the beginning and end of some
+    """Five measures beside the paper's, shares by length, the beginning and end of some
     documents.
     """
     told, published = (

@@ -152,22 +152,23 @@ def test_the_same_bytes_for_any_number_of_workers_and_batches(
 
 
 def test_only_roots_are_looked_at_unless_packing_goes_on(context, built, tmp_path):
-    """A share of the pages, the others counted; with a depth of two all of them again."""
+    """A share of the pages, the others counted; with a depth of two, or where portals are dropped,
+    all of them again.
+    """
     few = msgspec.structs.replace(
-        context.recipe, longpack_documents=LongPackSettings(wanted=True, roots=0.4)
+        context.recipe,
+        longpack_documents=LongPackSettings(wanted=True, roots=0.4, portals="keep"),
     )
     some = stage_named("page_links").build(other(context, tmp_path, recipe=few), OLD)
     assert 0 < some.counts.kept < built.counts.kept
     assert some.counts.dropped == {NO_ROOT: built.counts.kept - some.counts.kept}
     looked_at = {line["id"] for line in lines_of(some.published)}
     assert looked_at < {line["id"] for line in lines_of(built.published)}
-    deep = msgspec.structs.replace(
-        context.recipe, longpack_documents=LongPackSettings(wanted=True, roots=0.4, depth=2)
-    )
-    assert (
-        stage_named("page_links").build(replace(context, recipe=deep), OLD).published.digest
-        == built.published.digest
-    )
+    for setting in ({"depth": 2, "portals": "keep"}, {"portals": "drop"}):
+        deep = LongPackSettings(wanted=True, roots=0.4, **setting)
+        recipe = msgspec.structs.replace(context.recipe, longpack_documents=deep)
+        found = stage_named("page_links").build(replace(context, recipe=recipe), OLD)
+        assert found.published.digest == built.published.digest
 
 
 def test_the_papers_extractor_resolves_nothing(context, built, tmp_path):
@@ -246,7 +247,7 @@ def listed(sources, out, executor=None, **settings):
         sources,
         out,
         executor=executor or LocalExecutor(workers=1),
-        settings={"page_links": PageLinkSettings(all_pages=True, **settings)},
+        settings={"page_links": PageLinkSettings(**settings)},
         together=True,
     )
     built = {

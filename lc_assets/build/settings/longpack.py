@@ -59,14 +59,11 @@ class PageLinkSettings(Settings):
     Attributes:
         extractor: ``html5``, as browsers read pages; or ``paper``, exactly the expressions of the
             LongPack paper.
-        all_pages: whether all pages are read, by which portals are recognised best; by default
-            these are LongPack's roots alone, or all pages if packing continues from their targets.
         lists: also write the links of each page as a line of JSON: ``links`` as they are written,
             address and text, or the ``targets`` that they lead to.
     """
 
     extractor: Literal["html5", "paper"] = "html5"
-    all_pages: bool = False
     lists: Literal["", "links", "targets"] = ""
 
 
@@ -91,7 +88,8 @@ class LongPackSettings(Settings):
             parts.
         portals: whether to skip links to portals (home pages, menus, pages that a whole site links
             to).
-        hub_share: a page that more than this share of its host's pages link to is a portal.
+        hub_share: a page that more than this share of its host's pages link to is a portal; the
+            links of all pages are read for it, whatever the share of roots.
         nofollow: whether to skip links with rel of nofollow, sponsored or ugc.
         anchors: ``any``; or ``in_text``: only links whose anchor text occurs in the page's cleaned
             text.
@@ -116,6 +114,21 @@ class LongPackSettings(Settings):
     same_language: bool = True
     untitled: Literal["drop", "first_line"] = "drop"
     rest: bool = False
+
+
+PAPER_LINKS = PageLinkSettings(extractor="paper")
+PAPER_LONGPACK = LongPackSettings(
+    wanted=True,
+    roots=0.005,
+    mode="allow",
+    max_tokens=10**9,
+    paper_exact=True,
+    portals="keep",
+    same_language=False,
+)
+"""All that the paper states: how it reads links, which share of pages are roots, that these may be
+children too, how parts are joined; no limit of length, and no other rule.
+"""
 
 
 class UpsamplingSettings(Settings):

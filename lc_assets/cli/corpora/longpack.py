@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from typer import Option
+from typer import Context, Option
 
 from lc_assets.build.settings.documents import RemovalSettings
 from lc_assets.build.settings.longpack import (
+    PAPER_LINKS,
+    PAPER_LONGPACK,
     HtmlIndexSettings,
     LongPackSettings,
     PageLinkSettings,
@@ -42,7 +44,7 @@ SHOWN_CHARS = 40
 def links(
     corpus: options.Corpus,
     reading: PageLinkSettings = options.settings_options(
-        PageLinkSettings(all_pages=True), "extractor", lists="--json"
+        PageLinkSettings(), "extractor", lists="--json"
     ),
 ) -> None:
     """Find the pages that every page links to, and with which words.
@@ -81,6 +83,7 @@ def _show_links(all_built: "Mapping[str, Mapping[str, Built]]") -> None:
 
 
 def longpack(
+    context: Context,
     corpus: options.Corpus,
     warc: Annotated[
         list[Path] | None,
@@ -94,9 +97,8 @@ def longpack(
         Option(help="Of texts of the WARC: high is trafilatura."),
     ] = "fast",
     tokenizer: options.Tokenizer = "gpt2",
-    reading: PageLinkSettings = options.settings_options(
-        PageLinkSettings(all_pages=True), "extractor"
-    ),
+    preset: options.LongPackPreset = "longpack",
+    reading: PageLinkSettings = options.settings_options(PageLinkSettings(), "extractor"),
     packing: LongPackSettings = options.settings_options(
         LongPackSettings(wanted=True, untitled="first_line"),
         "roots",
@@ -109,6 +111,8 @@ def longpack(
         "portals",
         "hub_share",
         "nofollow",
+        "anchors",
+        "untitled",
         "rest",
         same_language="--same-language/--any-language",
     ),
@@ -122,6 +126,12 @@ def longpack(
     Example: lc longpack pages.jsonl.gz packed --warc crawl.warc.gz --roots 0.05 --mode allow
     """
     begun = time.perf_counter()
+    if preset == "paper":
+        given = {name: value for name, value in context.params.items() if _is_given(context, name)}
+        reading, packing = (
+            replaced(settings, **{name: given[name] for name in given if hasattr(settings, name)})
+            for settings in (PAPER_LINKS, PAPER_LONGPACK)
+        )
     settings = {
         "html_index": HtmlIndexSettings(archives=tuple(str(path.resolve()) for path in warc or [])),
         "page_links": reading,
@@ -133,6 +143,11 @@ def longpack(
     _show_packed(built)
     took = lasted(time.perf_counter() - begun)
     say(f"{corpus.out}: packed documents in longpack_documents; {took}")
+
+
+def _is_given(context: Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _show_packed(built: "Mapping[str, Mapping[str, Built]]") -> None:
@@ -154,10 +169,11 @@ def _show_packed(built: "Mapping[str, Mapping[str, Built]]") -> None:
     claims, packed = found["link_claims"].counts, found["longpack_documents"]
     facts([*sorted(claims.extra.items()), *sorted(packed.counts.extra.items())])
     lengths = lengths_of(spans_files(packed.published.folder), n_roots=roots_tried(claims))
+    growth = lengths.growth
     heading("Growth of roots that hold something")
     table(
         ("measure", "here", "the paper, RefinedWeb"),
-        [(name, round(ours, 3), theirs) for name, ours, theirs in beside_the_paper(lengths.growth)],
+        [(name, round(ours, 3), paper) for name, ours, paper in beside_the_paper(growth, claims)],
     )
     heading("Tokens by length of their document")
     table(

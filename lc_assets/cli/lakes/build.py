@@ -2,16 +2,26 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from types import MappingProxyType
+from typing import Annotated, Literal
 
 import msgspec
 import typer
 from typer import Option
 
 from lc_assets.build.recipe_files import RECIPE_FILE, recorded_recipe
+from lc_assets.build.settings.common import Settings
 from lc_assets.build.settings.documents import FilteringSettings
+from lc_assets.build.settings.longpack import (
+    PAPER_LINKS,
+    PAPER_LONGPACK,
+    HtmlIndexSettings,
+    LongPackSettings,
+    PageLinkSettings,
+)
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.cli import options
 from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, planner_of
@@ -44,11 +54,26 @@ def build(
     grid: GriddingSettings = options.settings_options(
         GriddingSettings(row_tokens=ROW_TOKENS), "row_tokens"
     ),
+    links: Annotated[
+        Literal["none", "longpack", "paper"],
+        Option(
+            "--preset",
+            help="longpack: pack pages along their links too; paper: with every value that the "
+            "LongPack paper states.",
+        ),
+    ] = "none",
+    crawl: options.Crawl = "",
+    pages: HtmlIndexSettings = options.settings_options(
+        HtmlIndexSettings(), "archives", "index", "links_from"
+    ),
     to: Annotated[str, Option(help="Build this stage and what it reads, and nothing else.")] = "",
     workers: options.Workers = None,
     home: options.DagsterHome = None,
 ) -> None:
     """Filter, deduplicate and tokenize documents of one's own; write rows and Megatron files.
+
+    With --preset, pages are packed along their links, which are read from the source's WARC files,
+    --archives, or the crawl (--crawl).
 
     Documents are read as they are. The settings are written to recipe.toml in the lake; edit it and
     run `lc rebuild` to change them. Run again, only what is out of date is built.
@@ -60,8 +85,9 @@ def build(
         rules=filtering.rules,
         min_words=filtering.min_words,
         row_tokens=grid.row_tokens,
+        linked=sections_of(links, pages),
     )
-    where = LakeOptions(lake=lake, upstream=source, recipe=_recorded(lake, text))
+    where = LakeOptions(lake=lake, upstream=source, crawl=crawl, recipe=_recorded(lake, text))
     execution = ExecutionOptions(workers=workers)
     context = context_of(where, execution)
     up_to = replace(context, recipe=msgspec.structs.replace(context.recipe, target=to))
@@ -86,6 +112,7 @@ def recipe_text(
     row_tokens: int,
     heldout_fraction: float = HELDOUT_FRACTION,
     packed: bool = True,
+    linked: Mapping[str, Settings] = MappingProxyType({}),
 ) -> str:
     """A recipe for documents of one's own, as TOML.
 
@@ -122,8 +149,32 @@ sequence_length = {min(8192, row_tokens)}
 [packed_rows]  # rows of whole documents of any length
 wanted = true
 row_tokens = {row_tokens}
+{'documents = "both"  # packed documents, and the others' if linked else ""}
 """
+    for name, section in linked.items():
+        default = msgspec.to_builtins(type(section)())
+        own = {
+            key: value
+            for key, value in msgspec.to_builtins(section).items()
+            if value != default[key]
+        }
+        found += "\n".join(["", f"[{name}]", *(f"{key} = {_toml(own[key])}" for key in own), ""])
     return found
+
+
+def sections_of(
+    links: Literal["none", "longpack", "paper"], pages: HtmlIndexSettings
+) -> dict[str, Settings]:
+    """Sections of a recipe that packs pages along their links; none when it does not."""
+    if links == "none":
+        return {}
+    archives = tuple(str(Path(path).absolute()) for path in pages.archives)
+    is_paper = links == "paper"
+    return {
+        "html_index": msgspec.structs.replace(pages, archives=archives),
+        "page_links": PAPER_LINKS if is_paper else PageLinkSettings(),
+        "longpack_documents": PAPER_LONGPACK if is_paper else LongPackSettings(wanted=True),
+    }
 
 
 def source_name(source: str) -> str:
@@ -171,5 +222,5 @@ def _show_outputs(lake: Lake) -> None:
     say(f"Where a row came from: lc trace {lake.url} --row 0")
 
 
-def _toml(value: str) -> str:
+def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)

@@ -90,7 +90,7 @@ def _html(block: Block, max_page_bytes: int) -> str:
         raise NoPage(kind_of_record(block))
     if block.record.headers.get("WARC-Truncated"):
         raise NoPage("cut short")
-    return html_of(block, max_page_bytes, status=200)
+    return html_of(block, max_page_bytes)
 
 
 Found = TypeVar("Found")

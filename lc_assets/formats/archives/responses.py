@@ -90,24 +90,24 @@ def read_summary(content: bytes) -> Head:
         return Head(0, "")
 
 
-def html_of(block: Block, max_bytes: int, *, status: int | None = None) -> str:
+def html_of(block: Block, max_bytes: int) -> str:
     """The page in the block of a response.
 
     Args:
         block: block of a ``response`` record; when incomplete, it is too long.
         max_bytes: longest page that is read, in bytes, as sent and as decoded.
-        status: the required status; None for any.
 
     Raises:
-        NoPage: when the status differs, or the content is not HTML, too long, or cannot be decoded.
+        NoPage: when the status is not 200, or the content is not HTML, too long, or cannot be
+            decoded.
     """
     try:
         record = _parsed(block.content)
     except OSError as error:  # there is no disk behind it: the block is in memory
         raise NoPage("undecodable HTTP") from error
     head = _head(record)
-    if status is not None and head.status != status:
-        raise NoPage(f"status not {status}")
+    if head.status != 200:
+        raise NoPage("status not 200")
     if not is_html(head.mime, block.header("WARC-Identified-Payload-Type")):
         raise NoPage("not HTML")
     if not block.is_whole:

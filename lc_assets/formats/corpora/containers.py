@@ -91,7 +91,7 @@ WET = (".wet.gz", ".wet")
 WARC = (".warc.gz", ".warc")
 SUFFIXES = (*JSON_LINES, *PARQUET, *WET, *WARC)
 TEXT = (".txt",)
-"""Kinds that are read when a file is named; those in a folder are skipped."""
+"""Kinds that are read when a file is named, or when a folder holds no others."""
 
 MAX_DOCUMENT_BYTES = 256 << 20
 """Default limit for documents."""

@@ -1,8 +1,8 @@
 """Documents from a crawl's archives: WET (text) and WARC (pages as fetched).
 
 A WET file holds ``conversion`` records, whose block is the text in UTF-8. A WARC file holds
-``response`` records, whose block is what a server sent; when that is HTML, its main text is
-extracted.
+``response`` records, whose block is what a server sent; when that is HTML with status 200, its main
+text is extracted.
 
 ============================  =============
 header                        becomes
@@ -14,8 +14,9 @@ header                        becomes
 ``Language``
 ============================  =============
 
-Angle brackets around the first two are left out. Other kinds of records (``warcinfo``, ``request``,
-``metadata``) are not documents; a ``revisit`` is yielded as `Unread`.
+A page's title is its ``title``. Angle brackets around the first two are left out. Other kinds of
+records (``warcinfo``, ``request``, ``metadata``) are not documents; a ``revisit`` is yielded as
+`Unread`.
 Source: WARC 1.1 (ISO 28500:2017).
 """
 
@@ -34,7 +35,7 @@ from lc_assets.formats.corpora.containers import (
     Unread,
     name_of_places,
 )
-from lc_assets.text.html.page_text import page_text
+from lc_assets.text.html.page_text import PageContent, page_content
 
 TEXTS = (WarcRecordType.conversion,)
 PAGES = (WarcRecordType.response, WarcRecordType.revisit)
@@ -46,7 +47,7 @@ def read_crawl(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument |
     decoded.
     """
     is_wet, places = path.name.endswith(WET), name_of_places(path)
-    kinds, text_of = (TEXTS, _text_of_conversion) if is_wet else (PAGES, _text_of_response)
+    kinds, content_of = (TEXTS, _content_of_conversion) if is_wet else (PAGES, _content_of_response)
     most_bytes = options.max_document_bytes
     found = records_in(path, filename=str(path), most_bytes=most_bytes, kinds=kinds)
     own = (block for _, block in found if block.record.record_type in kinds)
@@ -57,12 +58,12 @@ def read_crawl(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument |
             yield Unread(id=identity, where=where, why=WRONG_LENGTH)
             continue
         try:
-            yield _document(block, identity, text_of(block, options))
+            yield _document(block, identity, content_of(block, options))
         except NoPage as reason:
             yield Unread(id=identity, where=where, why=str(reason))
 
 
-def _text_of_conversion(block: Block, _: ReadingOptions) -> str:
+def _content_of_conversion(block: Block, _: ReadingOptions) -> PageContent:
     if not block.is_whole:
         raise NoPage("record too long")
     try:
@@ -71,31 +72,32 @@ def _text_of_conversion(block: Block, _: ReadingOptions) -> str:
         raise NoPage("not UTF-8") from error
     if not text:
         raise NoPage("empty")
-    return text
+    return PageContent(text, "")
 
 
-def _text_of_response(block: Block, options: ReadingOptions) -> str:
+def _content_of_response(block: Block, options: ReadingOptions) -> PageContent:
     if block.record.record_type == WarcRecordType.revisit:
         raise NoPage("revisit")
     html = html_of(block, options.max_document_bytes)
-    text = page_text(html, options.quality, alt_texts=False)
-    if text is None:
+    content = page_content(html, options.quality, alt_texts=False)
+    if content is None:
         raise NoPage("nested too deeply")
-    if not text.strip():
+    if not content.text.strip():
         raise NoPage("empty")
-    return text
+    return content
 
 
-def _document(block: Block, identity: str, text: str) -> CorpusDocument:
+def _document(block: Block, identity: str, content: PageContent) -> CorpusDocument:
     url, date = block.header("WARC-Target-URI"), block.record.headers.get("WARC-Date") or ""
     language = block.record.headers.get("WARC-Identified-Content-Language") or ""
     stated = {"id": identity, "url": url, "date": date, "language": language}
+    stated["title"] = content.title
     rest = msgspec.Raw(
         msgspec.json.encode({name: value for name, value in stated.items() if value})
     )
     return CorpusDocument(
         id=identity,
-        text=text,
+        text=content.text,
         url=url,
         date=date,
         language=language,

@@ -183,7 +183,8 @@ def _is_deep(rest: bytes) -> bool:
 
 def corpus_files(sources: Iterable[Path], *, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:
     """The files of a corpus: those named, and those with one of the suffixes in the folders named
-    and below them, sorted; hidden files are left out.
+    and below them, sorted; plain texts of a folder that holds nothing else that is read. Hidden
+    files are left out.
 
     Raises:
         BadInput: when a source does not exist, or a folder holds no such file.
@@ -233,11 +234,10 @@ def read_corpus(
 def _files_of(source: Path, suffixes: tuple[str, ...]) -> list[Path]:
     if source.is_file():
         return [source]
-    found = [
-        path
-        for path in source.rglob("*")
-        if path.name.endswith(suffixes) and not path.name.startswith(".")
-    ]
+    seen = [path for path in source.rglob("*") if not path.name.startswith(".")]
+    found = [path for path in seen if path.name.endswith(suffixes)]
+    if not found and suffixes == SUFFIXES:
+        found = [path for path in seen if path.name.endswith(TEXT)]
     if not found:
         raise BadInput(
             f"{source}: holds no file that ends in {', '.join(suffixes)}"

@@ -1,8 +1,9 @@
 """`page_links`: which pages the pages of one snapshot link to, and with which words.
 
 Read from the records that `html_index` located: HTML, or the crawl's own lists of links. Only
-LongPack's roots are read, or all pages if packing continues from the roots' targets. Which links
-are packed is decided in `link_claims`, not here; targets need not have been crawled.
+LongPack's roots are read, or all pages: if packing continues from the roots' targets, or if portals
+are dropped, which are recognised by the links of all pages of their host. Which links are packed is
+decided in `link_claims`, not here; targets need not have been crawled.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
 
@@ -158,7 +159,7 @@ def _checked_tables(check_input: CheckInput) -> Tables:
 
 
 def _reads_all_pages(recipe: Recipe) -> bool:
-    return recipe.page_links.all_pages or recipe.longpack_documents.depth > 1
+    return recipe.longpack_documents.depth > 1 or recipe.longpack_documents.portals == "drop"
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def longpack_documents(context: BuildContext, built: Built) -> Shown:
     lengths = lengths_of(longpack.spans_files(folder), n_roots=roots_tried(claims.receipt.counts))
     growth = [
         {"measure": name, "here": ours, "paper": theirs}
-        for name, ours, theirs in beside_the_paper(lengths.growth)
+        for name, ours, theirs in beside_the_paper(lengths.growth, claims.receipt.counts)
     ]
     before, after = (
         {name: 100 * pair[side] for name, pair in lengths.shares.items()} for side in (0, 1)

@@ -1,4 +1,4 @@
-"""The text of a page.
+"""The text and the title of a page.
 
 ========  ==================================================================  ====================
 quality   by                                                                  pages per second [M]
@@ -10,7 +10,7 @@ quality   by                                                                  pa
 [M]: of articles, one core; against texts marked by people, the 4-gram F1 is .898 and .959.
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lc_assets.errors import BadInput
 from lc_assets.text.html.guard import refusal_of
@@ -18,8 +18,39 @@ from lc_assets.text.html.guard import refusal_of
 Quality = Literal["fast", "high"]
 
 
+TITLE_CHARS = 1000
+"""Of a title, at most."""
+
+
+class PageContent(NamedTuple):
+    """What is read of a page.
+
+    Attributes:
+        text: its main content.
+        title: its title, else its first heading, on one line; empty without either.
+    """
+
+    text: str
+    title: str
+
+
 def page_text(html: str, quality: Quality = "fast", *, alt_texts: bool = True) -> str | None:
-    r"""The text of a page; None when the guard refuses it (`lc_assets.text.html.guard`).
+    r"""The text of a page; None when the guard refuses it. See `page_content`.
+
+    >>> page_text("<nav>Menu</nav><main><h1>Tea</h1><p>Green tea is not black.</p></main>")
+    'Tea\n\nGreen tea is not black.'
+    >>> page_text("<div>" * 10_000) is None
+    True
+    """
+    found = page_content(html, quality, alt_texts=alt_texts)
+    return found and found.text
+
+
+def page_content(
+    html: str, quality: Quality = "fast", *, alt_texts: bool = True
+) -> PageContent | None:
+    """The text and the title of a page; None when the guard refuses it
+    (`lc_assets.text.html.guard`).
 
     Args:
         html: the page, decoded.
@@ -29,21 +60,27 @@ def page_text(html: str, quality: Quality = "fast", *, alt_texts: bool = True) -
     Raises:
         BadInput: when the quality is ``high`` and trafilatura is not installed.
 
-    >>> page_text("<nav>Menu</nav><main><h1>Tea</h1><p>Green tea is not black.</p></main>")
-    'Tea\n\nGreen tea is not black.'
-    >>> page_text("<div>" * 10_000) is None
-    True
+    >>> page_content("<title>Tea &amp; more</title><p>Tea.").title, page_content("<h2>T").title
+    ('Tea & more', 'T')
     """
     if refusal_of(html.encode("utf-8", "replace")) is not None:
         return None
-    if quality == "high":
-        return _by_trafilatura(html)
     from resiliparse.extract.html2text import extract_plain_text
+    from resiliparse.parse.html import HTMLTree
 
-    text: str = extract_plain_text(
-        html, preserve_formatting=True, main_content=True, alt_texts=alt_texts
+    tree = HTMLTree.parse(html)
+    title = tree.title
+    if not (title and title.strip()) and tree.body is not None:
+        heading = tree.body.query_selector("h1,h2,h3,h4,h5,h6")
+        title = heading.text if heading is not None else ""
+    text = (
+        _by_trafilatura(html)
+        if quality == "high"
+        else extract_plain_text(
+            tree, preserve_formatting=True, main_content=True, alt_texts=alt_texts
+        )
     )
-    return text
+    return PageContent(text, " ".join((title or "").split())[:TITLE_CHARS])
 
 
 def _by_trafilatura(html: str) -> str:

@@ -21,7 +21,7 @@ from lc_assets.formats.archives.fetching import HtmlPage
 from lc_assets.formats.archives.members import NO_PLACE, Members
 from lc_assets.formats.archives.responses import Undecodable, decoded, undone
 from lc_assets.formats.corpora.containers import Unread
-from lc_assets.text.html.page_text import page_text
+from lc_assets.text.html.page_text import page_content, page_text
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, http, page, record
 from lc_assets_tests.memory import added
 from lc_assets_tests.named_draws import rng_for
@@ -491,6 +491,20 @@ def test_what_the_stream_says_is_not_damage():
     for error in (Unreachable("gone"), TimeoutError("slow"), OSError(5, "Input/output error")):
         with pytest.raises(type(error), match=str(error.args[-1])):
             list(html_pages(Stopping(error), filename="x.warc.gz"))
+
+
+@pytest.mark.parametrize(
+    ("html", "title"),
+    [
+        ("<!-- <title>Old</title> --><title> A &amp;\n b </title><h1>c</h1>", "A & b"),
+        ("<title> </title><p>x<h3>Tea <b>time</b></h3><h1>y", "Tea time"),
+        ("<svg><title>s</title></svg><p>x", ""),
+        ("<frameset><frame>", ""),
+        ("", ""),
+    ],
+)
+def test_a_page_has_its_title_or_its_first_heading(html, title):
+    assert page_content(html).title == title
 
 
 def test_texts_of_high_quality_need_their_package(monkeypatch):

@@ -98,7 +98,7 @@ def built_of(pages, archives, out, settings, *, workers=1, extractor="html5"):
         executor=LocalExecutor(workers=workers),
         settings={
             "html_index": HtmlIndexSettings(archives=tuple(map(str, archives))),
-            "page_links": PageLinkSettings(extractor=extractor, all_pages=True),
+            "page_links": PageLinkSettings(extractor=extractor),
             "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
             "longpack_documents": settings,
         },
@@ -168,6 +168,26 @@ def test_spans_and_texts_agree(crawl, tmp_path):
     spans = [span for line in found.values() for span in line["spans"]]
     assert {span["depth"] for span in spans} == {0, 1, 2}
     assert len(spans) - len(found) == built["link_claims"].counts.kept
+
+
+@pytest.mark.parametrize("roots", [1.0, 0.4, 0.1])
+def test_a_hub_is_one_for_any_share_of_roots(tmp_path, roots):
+    """What every page of a host links to is no child, though few of them are roots."""
+    pages = [
+        FetchedPage(
+            f"http://e.org/{n}",
+            "2023-02-02T00:00:00Z",
+            f"<title>t{n}</title><p>{WORDS[n]} page {n}. <a href=/0>the hub of it</a> "
+            f"<a href=/{n % 39 + 1}>its neighbour {n}</a>",
+        )
+        for n in range(40)
+    ]
+    write_pages(tmp_path / "x.warc.gz", pages, filename="x.warc.gz")
+    settings = LongPackSettings(wanted=True, roots=roots, mode="allow", same_language=False)
+    found = documents_of(built_of([tmp_path / "x.warc.gz"], [], tmp_path / "out", settings))
+    keys = [span["keys"] for document in found.values() for span in document["spans"]]
+    assert any("its neighbour" in key for key in keys)
+    assert "the hub of it" not in keys
 
 
 def test_consumed_pages_and_the_rest_are_all_pages_once(crawl, tmp_path):
