@@ -39,12 +39,12 @@ Source: tiktoken 0.14 (``Encoding.encode_ordinary``, the split patterns of ``ope
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from lc_assets.arrays import Array, UInt16s, UInt32s
+from lc_assets.arrays import Array, Int64s, UInt16s, UInt32s
 from lc_assets.errors import BadInput
 from lc_assets.tokens.dtypes import as_dtype, memory_dtype
 
@@ -163,6 +163,20 @@ def escape(text: str, mode: TextEncoding) -> str:
     if mode == "plain":
         return text
     return json.dumps(text, ensure_ascii=mode == "json_ascii")[1:-1]
+
+
+def whole_spans(spans: Sequence[tuple[int, int]]) -> Int64s:
+    """Ranges of characters by token, made complete: what is between two tokens belongs to the
+    second one, and a token without characters has those of the next.
+
+    >>> whole_spans([(0, 3), (4, 4), (4, 5), (5, 7)]).tolist()
+    [[0, 3], [3, 5], [4, 5], [5, 7]]
+    """
+    begins, ends = np.array(spans, np.int64).reshape(-1, 2).T
+    before = np.append(0, np.maximum.accumulate(ends)[:-1])[: len(ends)]
+    filled = np.where(begins < ends, np.arange(len(ends)), len(ends) - 1)
+    after = np.minimum.accumulate(filled[::-1])[::-1]
+    return np.stack([np.minimum(begins, before), ends[after]], axis=1)
 
 
 def without_surrogates(text: str) -> str:

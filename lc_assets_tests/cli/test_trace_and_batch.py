@@ -13,6 +13,7 @@ from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.lineage import histories, tracing, whereabouts
+from lc_assets.stages.lineage.characters import characters_of
 from lc_assets.vocabulary import parse_document_id
 from lc_assets_tests.builders import N_LONG, SNAPSHOTS, SURPRISES
 
@@ -54,6 +55,9 @@ def test_a_row_leads_to_its_page(lc, published_lake):
     ):
         assert words in words_of(said)
     assert f"column 10 is token {row.token_at(10)} of the document" in said.out
+    found = characters_of(published_lake.context.lake, row, 10)
+    words = f"characters {found.begin} to {found.end} of {row.id}: {found.text!a}"
+    assert words in words_of(said)
 
 
 def test_a_row_of_one_grid_leads_to_its_page(lc, published_lake):

@@ -3,11 +3,12 @@
 from collections import Counter
 
 from lc_assets.cli.printing import facts, heading, say, shortened, table
-from lc_assets.errors import BadInput, NotPublished
+from lc_assets.errors import BadInput, Mismatch, NotPublished, Unreachable
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.releases import Pin, lake_of_release, pinned_lake
 from lc_assets.stages.documents.raw_snapshot import place_in_source
+from lc_assets.stages.lineage.characters import characters_of
 from lc_assets.stages.lineage.histories import (
     documents_by,
     filter_values,
@@ -68,7 +69,7 @@ def trace_row(lake: Lake, row: int, split: str, snapshot: str | None, column: in
         say(f"{split} row {row:,} of {grid.name}")
     show_span(lake, span)
     if column is not None:
-        _show_column(span, column)
+        _show_column(lake, span, column)
     _show_history(lake, span)
 
 
@@ -156,7 +157,7 @@ def show_span(lake: Lake, span: Span) -> None:
     )
 
 
-def _show_column(span: Span, column: int) -> None:
+def _show_column(lake: Lake, span: Span, column: int) -> None:
     token = span.token_at(column)
     ended = ": end of text" if token == span.n_tokens else ""
     place = f"{column:,} - {span.row_start + span.shift:,}"
@@ -166,6 +167,13 @@ def _show_column(span: Span, column: int) -> None:
         f"column {column:,} is token {token:,} of the document{ended}: {span.document_start:,} + "
         f"{place}"
     )
+    try:
+        found = None if ended else characters_of(lake, span, column)
+    except (BadInput, NotPublished, Mismatch, Unreachable) as error:
+        say(f"its characters are not known: {error}")
+        return
+    if found is not None:
+        say(f"characters {found.begin:,} to {found.end:,} of {found.id}: {found.text!a}")
 
 
 def _show_token(lake: Lake, span: Span, column: int) -> None:
@@ -174,7 +182,7 @@ def _show_token(lake: Lake, span: Span, column: int) -> None:
         return
     span.token_at(column)
     show_span(lake, span)
-    _show_column(span, column)
+    _show_column(lake, span, column)
     if span.is_packed:
         _show_pages(lake, span)
     else:

@@ -130,6 +130,10 @@ class TokenizerFile(ABC):
         """Text of some ids."""
 
     @abstractmethod
+    def spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """Begin and end of the characters of each token of a text, as the program states them."""
+
+    @abstractmethod
     def _facts(self) -> tuple[int, int | None]:
         """Number of ids, and the id of end of text."""
 
@@ -212,6 +216,12 @@ class _HuggingFace(TokenizerFile):
         """Text of some ids, special ones as they are spelt."""
         return str(self._program.decode(ids, skip_special_tokens=False))
 
+    def spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """Begin and end of the characters of each token."""
+        found: Sequence[tuple[int, int]]
+        found = self._program.encode(text, add_special_tokens=False).offsets
+        return found
+
     def _encode(self, text: str) -> Sequence[int]:
         found: Sequence[int] = self._program.encode(text, add_special_tokens=False).ids
         return found
@@ -252,6 +262,13 @@ class _SentencePiece(TokenizerFile):
     def decode(self, ids: list[int]) -> str:
         """Text of some ids; control pieces have none."""
         return str(self._program.decode(ids))
+
+    def spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """Begin and end of the characters of each token; bytes of one character but the last have
+        none.
+        """
+        found: Sequence[tuple[int, int]] = self._program.encode_as_offset_mapping(text)["offsets"]
+        return found
 
     def _encode(self, text: str) -> Sequence[int]:
         found: Sequence[int] = self._program.encode(text)

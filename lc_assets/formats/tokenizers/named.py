@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lc_assets.arrays import Bytes
+from lc_assets.arrays import Bytes, Int64s
 from lc_assets.errors import BadInput, Unreachable
 from lc_assets.formats.tokenizers.files import (
     CONFIG,
@@ -48,6 +48,7 @@ from lc_assets.tokens.tokenizers import (
     GigatokenTokenizer,
     TiktokenTokenizer,
     Tokenizer,
+    whole_spans,
 )
 
 if TYPE_CHECKING:
@@ -139,6 +140,27 @@ def text_of(setting: str, ids: Iterable[int]) -> str:
             f"{n_ids - 1:,}"
         )
     return _decoder(setting)(tokens)
+
+
+def token_spans(setting: str, text: str) -> Int64s:
+    """The characters that each token of a text was made from: int64, begin and end by token. A
+    token of a part of a character has all of it; characters of no token, as dropped spaces, belong
+    to the next one.
+
+    >>> token_spans("gpt2", "Call me naïve").tolist()
+    [[0, 4], [4, 7], [7, 10], [10, 11], [11, 13]]
+
+    Raises:
+        BadInput: when the reference tokenizer fails on the text, or there is no such tokenizer.
+    """
+    if setting not in GPT2_NAMES and setting not in TIKTOKEN:
+        return whole_spans(open_tokenizer_file(Path(setting)).spans(text))
+    ids = tokenizer_of(setting, fast=False).encode(text).tolist()
+    lengths = [len(token) for token in _encoding(setting).decode_tokens_bytes(ids)]
+    ends, content = np.cumsum(lengths, dtype=np.int64), np.frombuffer(text.encode(), np.uint8)
+    characters = np.cumsum(content & 0xC0 != 0x80)
+    begins = ends - np.array(lengths, np.int64)
+    return np.stack([characters[begins] - 1, characters[ends - 1]], axis=1)
 
 
 def sentence_flags(setting: str) -> Bytes:

@@ -20,7 +20,7 @@ The seed is not secret, and surrogates are not encryption: all IPv4 addresses ca
 
 import ipaddress
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterator
 from typing import Literal
 
 import msgspec
@@ -75,26 +75,32 @@ def replace_personal(
     Raises:
         BadInput: for an unknown kind.
     """
-    country, counts = region or REGIONS.get(language), Counter[str]()
-    for _ in range(ROUNDS):
-        found = find_personal(text, kinds, region=country)
-        if not found:
-            break
-        text = _replaced(text, found, style, seed)
+    counts, country = Counter[str](), region or REGIONS.get(language)
+    for found, _, replaced in replaced_in_rounds(text, kinds, country, style=style, seed=seed):
+        text = replaced
         counts.update(personal.kind for personal in found)
     return Replaced(text=text, counts=dict(sorted(counts.items())))
 
 
-def _replaced(text: str, found: Iterable[Personal], style: Style, seed: int) -> str:
-    pieces, at = [], 0
-    for personal in found:
-        value = text[personal.start : personal.end]
-        pieces += [
-            text[at : personal.start],
-            replacement(personal.kind, value, style=style, seed=seed),
+def replaced_in_rounds(
+    text: str, kinds: Collection[str], country: str | None, *, style: Style, seed: int
+) -> Iterator[tuple[list[Personal], list[str], str]]:
+    """The passes of `replace_personal` over a text: the finds in the text so far, what replaces
+    each, and the text afterwards.
+    """
+    for _ in range(ROUNDS):
+        found = find_personal(text, kinds, region=country)
+        if not found:
+            return
+        values = [
+            replacement(one.kind, text[one.start : one.end], style=style, seed=seed)
+            for one in found
         ]
-        at = personal.end
-    return "".join([*pieces, text[at:]])
+        begins = [0, *(one.end for one in found)]
+        ends = [*(one.start for one in found), len(text)]
+        kept = (text[begin:end] for begin, end in zip(begins, ends, strict=True))
+        text = "".join(map("".join, zip(kept, [*values, ""], strict=True)))
+        yield found, values, text
 
 
 def replacement(kind: str, value: str, *, style: Style, seed: int) -> str:

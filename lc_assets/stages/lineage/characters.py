@@ -1,0 +1,137 @@
+"""The characters that a token was made from, in its document as the source has it.
+
+Texts are edited before they are tokenized: personal data are replaced, in several passes, and the
+text is escaped. The document is read again from the version that was tokenized, edited and
+tokenized in the same way; the token's characters are then followed back through the edits. A token
+of a replacement has all characters of what was replaced.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from lc_assets import arrow_compute as pc
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.lookups import lines_where
+from lc_assets.build.recipe_files import read_recipe, recorded_recipe
+from lc_assets.build.settings.common import PrivacySettings
+from lc_assets.errors import Mismatch, NotPublished
+from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN, token_spans, vocabulary_of
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.versions import Published
+from lc_assets.stages.lineage.spans import Span
+from lc_assets.stages.lineage.tracing import sources_of
+from lc_assets.stages.lineage.whereabouts import pages_within
+from lc_assets.stages.tokens.packing_tokens import LABEL
+from lc_assets.text.privacy.personal import REGIONS
+from lc_assets.text.privacy.replacing import replaced_in_rounds
+from lc_assets.tokens.tokenizers import TextEncoding, escape
+from lc_assets.vocabulary import parse_document_id
+
+Edit = tuple[int, int, int]
+"""Characters from, to, and the number of those that replace them."""
+
+
+class Characters(NamedTuple):
+    """Characters ``begin`` to ``end`` of a document, and their text."""
+
+    id: str
+    begin: int
+    end: int
+    text: str
+
+
+def characters_of(lake: Lake, span: Span, column: int) -> Characters | None:
+    """The characters of the token in a column of a row, in its document; of a LongPack document, in
+    its page if they are of one. None for an end of text.
+
+    Raises:
+        BadInput: if the column belongs to another document or to padding, or the tokenizer fails.
+        NotPublished: if the tokens or their documents are gone from the lake.
+        Mismatch: if the tokens were made by a tokenizer that the lake's recipe does not name.
+    """
+    token = span.token_at(column)
+    tokens = _tokens_of(lake, span)
+    text, language = _text_of(lake, tokens, span)
+    params = tokens.receipt.fingerprint.params
+    privacy = msgspec.convert(params.get("privacy", {}), PrivacySettings)
+    edits, edited = list[list[Edit]](), text
+    for made, after in _replaced(text, language, privacy):
+        edits.append(made)
+        edited = after
+    encoding: TextEncoding = params["text_encoding"]
+    edits.append(list(_escaped(edited, encoding)))
+    spans = token_spans(_tokenizer_of(lake, params["tokenizer"]), escape(edited, encoding))
+    if token >= len(spans):
+        return None
+    begin, end = spans[token].tolist()
+    for made in reversed(edits):
+        begin, end = origin(made, begin)[0], origin(made, end - 1)[1]
+    for page in pages_within(lake, span):
+        if page["start"] <= begin and end <= page["stop"]:
+            own = begin - page["start"], end - page["start"]
+            return Characters(page["id"], *own, text[begin:end])
+    return Characters(span.id, begin, end, text[begin:end])
+
+
+def origin(edits: Sequence[Edit], character: int) -> tuple[int, int]:
+    """The characters of a text that one of the edited text was made from: of a replacement, all
+    that it replaced.
+
+    >>> [origin([(2, 6, 1)], character) for character in range(4)]
+    [(0, 1), (1, 2), (2, 6), (6, 7)]
+    """
+    moved = 0
+    for start, stop, length in edits:
+        if character + moved < start:
+            break
+        if character + moved < start + length:
+            return start, stop
+        moved += stop - start - length
+    return character + moved, character + moved + 1
+
+
+def _tokens_of(lake: Lake, span: Span) -> Published:
+    if span.is_packed:
+        return sources_of(lake, span.published)[0]
+    return lake.require_input(span.published, "token_documents")
+
+
+def _text_of(lake: Lake, tokens: Published, span: Span) -> tuple[str, str]:
+    """Text and language of a document as it was read."""
+    shard, stage = parse_document_id(span.id)[0].name, "filtered_documents"
+    if span.token_shard.startswith(LABEL):
+        shard, stage = span.token_shard.removeprefix(LABEL), "longpack_documents"
+    name = f"{shard}{DOCUMENTS_SUFFIX}"
+    path = lake.require_input(tokens, stage).only(name) / name
+    for line in lines_where(path, pc.field("id") == span.id):
+        return line["raw_content"], line["language"]
+    raise NotPublished(f"{path}: has no document {span.id}")
+
+
+def _replaced(
+    text: str, language: str, privacy: PrivacySettings
+) -> Iterator[tuple[list[Edit], str]]:
+    country = privacy.phone_region or REGIONS.get(language)
+    for found, values, after in replaced_in_rounds(
+        text, privacy.replace, country, style=privacy.style, seed=privacy.seed
+    ):
+        pairs = zip(found, values, strict=True)
+        yield [(one.start, one.end, len(value)) for one, value in pairs], after
+
+
+def _escaped(text: str, encoding: TextEncoding) -> Iterator[Edit]:
+    for place, character in enumerate(text if encoding != "plain" else ""):
+        if (length := len(escape(character, encoding))) != 1:
+            yield place, place + 1, length
+
+
+def _tokenizer_of(lake: Lake, name: str) -> str:
+    """The setting of a tokenizer that receipts name: of a file, as the lake's recipe has it."""
+    if name in GPT2_NAMES or name in TIKTOKEN:
+        return name
+    setting = read_recipe(recorded_recipe(lake.url)).token_documents.tokenizer
+    if vocabulary_of(setting).name != name:
+        raise Mismatch(f"{lake.url}: its recipe names {setting}, its rows are tokens of {name}")
+    return setting
