@@ -128,7 +128,6 @@ def test_names_may_be_escaped_or_repeated(tmp_path):
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (b"", "not JSON"),
         (b"[1]", "not JSON"),
         (b'{"text": "cut', "not JSON"),
         (b'{"text": "\xff"}', "not JSON"),
@@ -157,6 +156,29 @@ def test_a_byte_order_mark_loses_no_document(tmp_path):
     """As some editors begin a file."""
     found = read(tmp_path / "x.jsonl", b"\xef\xbb\xbf" + lines_of(RECORDS))
     assert [document.text for document in found] == [record["text"] for record in RECORDS]
+
+
+def test_the_first_field_that_holds_text_is_the_text(tmp_path):
+    """Another one may be null; all are kept."""
+    found = read(tmp_path / "x.jsonl", b'{"raw_content": null, "text": "t", "content": "c"}')
+    assert [(document.text, document.text_field) for document in found] == [("t", "text")]
+    assert bytes(found[0].rest) == b'{"raw_content":null,"content":"c"}'
+
+
+def test_blank_lines_are_no_documents_and_are_counted_as_lines(tmp_path):
+    found = read(tmp_path / "x.jsonl", b'\n{"text": "a"}\n \r\n{"text": "b"}\n\n')
+    assert [(document.id, document.text) for document in found] == [
+        ("x.jsonl/1", "a"),
+        ("x.jsonl/3", "b"),
+    ]
+
+
+def test_odd_fields_are_named_and_lose_no_document(tmp_path):
+    record = {"id": 7, "url": ["u"], "language": None, "perplexity": "12.5", "text": "a"}
+    found = read(tmp_path / "x.jsonl", lines_of([record, {"text": "b", "perplexity": "?"}]))
+    assert [document.odd for document in found] == [("id", "url", "perplexity"), ("perplexity",)]
+    assert [document.perplexity for document in found] == [12.5, None]
+    assert found[0].id == "7"
 
 
 def test_zero_is_an_id(tmp_path):

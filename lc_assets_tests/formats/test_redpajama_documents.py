@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -63,18 +64,16 @@ def test_only_the_text_must_be_there():
     ("line", "message"),
     [
         (b'{"url": "x"}', "raw_content"),
-        (b'{"raw_content": null}', "Expected `str`, got `null`"),
-        (b'{"raw_content": "x", "nlines": "2"}', "nlines"),
-        (b'{"raw_content": "x", "nlines": -1}', "nlines"),
-        (b'{"raw_content": "x", "length": 1' + b"0" * 400 + b"}", "length"),
+        (b'{"raw_content": null}', "field raw_content: Expected `str`, got `null`"),
+        (b'{"raw_content": 7, "text": "x"}', "field raw_content: Expected `str`, got `int`"),
         (b'{"raw_content": "x"', "en_head, line 3"),
         (b'{"raw_content": "x", "more": ' + b"[" * 100_000, "nested too deeply"),
         (b'["raw_content"]', "Expected `object`"),
     ],
 )
 def test_what_is_no_document_is_refused_with_its_place(line, message):
-    """Numbers that no float or column could hold count as damage too."""
-    with pytest.raises(CorruptFile, match=r"^en_head, line 3: ") as refusal:
+    """The field is named too."""
+    with pytest.raises(CorruptFile, match=r"^en_head, line 3[:,] ") as refusal:
         decode_document(line, where="en_head, line 3")
     assert message in str(refusal.value)
 
@@ -82,3 +81,37 @@ def test_what_is_no_document_is_refused_with_its_place(line, message):
 def test_a_lone_surrogate_does_not_lose_the_document():
     record = decode_document(rb'{"title": "\ud83d", "raw_content": "a\udfffb"}', where="here")
     assert (record.title, record.raw_content) == ("�", "a�b")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        ("perplexity", b"null", None),
+        ("perplexity", b'"217.5"', 217.5),
+        ("perplexity", b'"unknown"', None),
+        ("original_length", b'"12"', 12),
+        ("nlines", b"-1", None),
+        ("length", b"1" + b"0" * 400, None),
+        ("line_ids", b"null", []),
+        ("line_ids", b'["3", 4]', [3, 4]),
+        ("url", b"5", ""),
+        ("digest", b"null", ""),
+        ("title", b'["T"]', ""),
+        ("language_score", b"{}", None),
+    ],
+)
+def test_an_odd_field_loses_itself_at_most_and_is_counted(name, value, read):
+    """Only the text is needed; what follows the field is read as well."""
+    odd = Counter[str]()
+    line = b'{"cc_segment": "s", "%s": %s, "raw_content": "a\\ud800 null"}' % (name.encode(), value)
+    record = decode_document(line, where="here", odd=odd)
+    assert (record.cc_segment, record.raw_content) == ("s", "a\ufffd null")
+    assert getattr(record, name) == read
+    assert odd == {name: 1}
+
+
+def test_the_word_null_in_a_text_is_not_odd():
+    odd = Counter[str]()
+    line = CCNET_LINE.replace("Un deux", "null").encode()
+    record = decode_document(line, where="here", odd=odd)
+    assert (record.raw_content, record.perplexity, odd) == ("Été\nnull", 217.2, {})

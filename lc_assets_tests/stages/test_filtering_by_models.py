@@ -153,7 +153,7 @@ def test_any_address_is_blocked_or_not_or_none(url):
 
 def test_perplexity_is_the_models_where_there_is_one_and_else_the_published():
     """Two words of a hundredth each, and the line's end: a perplexity of 100."""
-    scorer = Models(perplexity=lambda line: (-2.0 * (len(line.split()) + 1), len(line.split())))
+    scorer = Models(perplexity=lambda text: (-2.0 * (n := len(text.split()) + 1), n))
     bound = rules(perplexity={"at_most": 100})
     assert reasons(bound, scorer, text="two words", perplexity=1.0) == []
     assert reasons(
@@ -267,10 +267,10 @@ def test_a_perplexity_model_brings_the_pieces_that_lie_beside_it(tmp_path, monke
     model = tmp_path / "en.arpa.bin"
     model.write_bytes(b"model")
     alone = open_models(["perplexity"], perplexity=model)
-    assert alone.perplexity("a bc") == (-2.0, 2)
+    assert alone.perplexity("a bc\nD") == (-3.0, 5)
     (tmp_path / "en.sp.model").write_bytes(b"pieces")
     both = open_models(["perplexity"], perplexity=model)
-    assert both.perplexity("a bc") == (-3.0, 3)
+    assert both.perplexity("a bc\nD") == (-4.0, 5)
     assert both.digests == {
         **alone.digests,
         "perplexity model's words": both.digests["perplexity model's words"],

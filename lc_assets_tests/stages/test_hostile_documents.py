@@ -134,7 +134,7 @@ UNREADABLE = {
     "no object": b"[]",
     "nothing": b"",
     "nested deeply": b'{"raw_content": "x", "url": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-    "a negative count": b'{"raw_content": "x", "nlines": -1}',
+    "text is null": b'{"raw_content": null, "nlines": 1}',
 }
 
 
@@ -148,6 +148,20 @@ def test_lines_that_are_no_documents_are_counted_and_keep_their_numbers(context,
         lambda lines: [*(line + b"\n" for line in UNREADABLE.values()), *lines[8:]],
     )
     assert_lost_only(context, sound, set(range(8)), "unreadable line")
+
+
+def test_odd_fields_that_nothing_needs_lose_no_document(context, sound):
+    """A perplexity that is null and a length in a string are counted; all else is the same."""
+    changes = {"perplexity": None, "original_length": "12"}
+    spoil(
+        context,
+        "documents",
+        lambda lines: [field_changed(line, **changes) for line in lines],
+    )
+    built = build_snapshot(context, SNAPSHOT, JUDGED)["filtered_documents"]
+    assert kept(built.published) == sound.kept
+    n_read = built.counts.extra["fields of another type: perplexity"]
+    assert n_read == built.counts.extra["fields of another type: original_length"] == 9
 
 
 def test_a_line_that_is_too_long_is_counted_and_keeps_its_number(context, sound):

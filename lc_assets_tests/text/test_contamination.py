@@ -291,3 +291,113 @@ def test_folding_looks_at_one_character_only():
         ("eleve", "Élève"),
         ("a", "à"),
     ]
+
+
+def close_settings(ngram=5, min_words=7):
+    return GramSettings(ngram=ngram, min_words=min_words)
+
+
+PROSE = "w x y z " * 40
+
+
+def words_of(count, prefix="item"):
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+@pytest.mark.parametrize("size", [13, 20, 40])
+def test_an_item_with_any_one_word_changed_is_found_with_its_place(size):
+    """13-grams leave nothing of a short one; the evidence spans the change."""
+    item = words_of(size)
+    index = build_index(items_of(" ".join(item), " ".join(words_of(20, "other"))), close_settings())
+    weigher = Weigher(index, mode="weighted")
+    for place in range(size):
+        edited = [*item[:place], "changed", *item[place + 1 :]]
+        text = PROSE + " ".join(edited) + " " + PROSE
+        (overlap,) = weigher.overlaps_of(find_grams(text, index))
+        assert is_contaminated(overlap, "weighted", 0.55)
+        found = text[overlap.start : overlap.end].split()
+        lost = [word for word in edited if word not in found]
+        assert len(lost) <= 5
+        assert found == edited[edited.index(found[0]) : edited.index(found[-1]) + 1]
+        assert overlap.coverage == pytest.approx(len([w for w in found if w in item]) / size)
+
+
+def test_n_grams_far_apart_do_not_add_up():
+    """A book may hold all of an item's phrases somewhere."""
+    item = words_of(20)
+    index = build_index(items_of(" ".join(item)), close_settings())
+    pieces = [" ".join(item[start : start + 10]) for start in (0, 10)]
+    weigher = Weigher(index, mode="words")
+    for gap, coverage in ((10, 1.0), (11, 0.5)):
+        text = pieces[0] + " gap" * gap + " " + pieces[1]
+        (overlap,) = weigher.overlaps_of(find_grams(text, index))
+        assert overlap.coverage == coverage
+
+
+def test_what_all_items_share_weighs_little():
+    """Ten questions begin alike; a page that holds this beginning holds none of them."""
+    beginning = "which of the following statements is the best answer to"
+    items = [f"{beginning} {' '.join(words_of(6, f'q{number}x'))}" for number in range(10)]
+    index = build_index(items_of(*items), close_settings())
+    finds = find_grams(f"A form says: {beginning} nothing at all.", index)
+    plain = Weigher(index, mode="words").overlaps_of(finds)
+    weighted = Weigher(index, mode="weighted").overlaps_of(finds)
+    assert {round(overlap.coverage, 3) for overlap in plain} == {0.625}
+    assert all(overlap.coverage < 0.1 for overlap in weighted)
+    (first, *_) = Weigher(index, mode="weighted").overlaps_of(find_grams(items[3], index))
+    assert (first.item, first.coverage) == (3, 1.0)
+
+
+def test_a_phrase_that_an_item_repeats_counts_once_in_the_document():
+    index = build_index(items_of("go to bed my boy and go to bed my boy now"), close_settings())
+    weigher = Weigher(index, mode="words")
+    assert weigher.overlaps_of(find_grams("go to bed my boy", index)) == ()
+    assert len(weigher.overlaps_of(find_grams("go to bed my boy and go", index))) == 1
+
+
+def plain_shares(text, items, ngram, min_words):
+    """The largest share of each item that a stretch of the text covers, by loops over words."""
+    words, best = loose_words(text), {}
+    for number, item in enumerate(items):
+        wanted = loose_words(item)
+        hits = [
+            (end, start)
+            for end in range(ngram, len(words) + 1)
+            for start in range(len(wanted) - ngram + 1)
+            if words[end - ngram : end] == wanted[start : start + ngram]
+        ]
+        stretches = []
+        for end, start in hits:
+            if not stretches or end - ngram - stretches[-1][-1][0] > 2 * ngram:
+                stretches.append([])
+            stretches[-1].append((end, start))
+        for stretch in stretches:
+            covered = {start + step for _, start in stretch for step in range(ngram)}
+            extent = stretch[-1][0] - stretch[0][0] + ngram
+            if len(wanted) >= min_words <= min(len(covered), extent):
+                best[number] = max(best.get(number, 0), len(covered) / len(wanted))
+    return best
+
+
+@given(
+    items=st.lists(st.lists(st.sampled_from("abcd"), max_size=14), min_size=1, max_size=4),
+    text=st.lists(st.sampled_from("abcde"), max_size=60),
+    ngram=st.integers(2, 4),
+    more=st.integers(0, 3),
+)
+def test_shares_of_stretches_are_those_of_loops_over_words(items, text, ngram, more):
+    texts, text = [" ".join(item) for item in items], " ".join(text)
+    index = build_index(items_of(*texts), close_settings(ngram, ngram + more))
+    found = Weigher(index, mode="words").overlaps_of(find_grams(text, index))
+    assert {overlap.item: overlap.coverage for overlap in found} == pytest.approx(
+        plain_shares(text, texts, ngram, ngram + more)
+    )
+
+
+def test_what_is_cut_is_the_stretch_with_its_change():
+    item = words_of(20)
+    index = build_index(items_of(" ".join(item)), close_settings())
+    rest = " after" * 20 + " " + " ".join(item[:7])
+    text = "before " + " ".join([*item[:9], "changed", *item[10:]]) + rest
+    spans = Weigher(index, mode="weighted").spans_of(find_grams(text, index), [0], 0.55)
+    assert without_spans(text, spans) == "before " + rest

@@ -1,19 +1,21 @@
 """The language of a document: right for books, bounded in time, and quiet."""
 
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.formats.lists.fasttext_files import require_whole
 from lc_assets.formats.lists.models import (
     open_language_model,
     open_line_model,
     open_models,
     open_perplexity_model,
 )
-from lc_assets.text.rules.models import language_of, quality_score
+from lc_assets.text.rules.models import ccnet_normalized, language_of, quality_score
 from lc_assets_tests.tokens.hostile_text import PIECES
 
 SENTENCES = {
@@ -111,6 +113,75 @@ def test_models_that_are_none_are_told(tmp_path, monkeypatch):
         packaged()
 
 
+def cut_in_many_places(whole, path):
+    """The first bytes of a file, in 100 lengths: the first ones dense, the others evenly spaced."""
+    for size in (*range(0, 200, 8), *range(200, len(whole), len(whole) // 75)):
+        path.write_bytes(whole[:size])
+        yield path
+
+
+def test_a_fasttext_model_that_is_cut_short_is_refused_before_it_is_loaded(tmp_path, monkeypatch):
+    """Loading one hangs, takes all memory or ends the process, so it must not even begin."""
+    import fasttext
+
+    monkeypatch.setattr(fasttext, "load_model", lambda path: pytest.fail(f"{path} was loaded"))
+    n_refused = 0
+    for path in cut_in_many_places(packaged().read_bytes(), tmp_path / "cut.ftz"):
+        with pytest.raises(CorruptFile, match="cut short or damaged|is empty"):
+            open_line_model(path)
+        n_refused += 1
+    assert n_refused >= 100
+
+
+def test_a_model_that_is_not_quantized_is_walked_through_too(tmp_path):
+    """Two words, a label and a bucket, in two dimensions; every cut, and impossible sizes."""
+    head = struct.pack("<ii12id", 793712314, 12, 2, *([1] * 11), 0.1)
+    entries = [(b"a", 0), (b"b", 0), (b"__label__x", 1)]
+    words = b"".join(name + b"\0" + struct.pack("<qb", 1, kind) for name, kind in entries)
+    dictionary = struct.pack("<iiiqq", 3, 2, 1, 9, -1) + words
+    matrices = b"\0" + struct.pack("<qq6f", 3, 2, *([0.5] * 6))
+    matrices += b"\0" + struct.pack("<qq2f", 1, 2, 0.5, 0.5)
+    whole, path = head + dictionary + matrices, tmp_path / "model.bin"
+    path.write_bytes(whole)
+    require_whole(path)
+    for size in range(1, len(whole)):
+        path.write_bytes(whole[:size])
+        with pytest.raises(CorruptFile, match="fetch it again"):
+            require_whole(path)
+    for place in (len(head), len(head + dictionary) + 1):
+        for size in (-1, 1 << 30):
+            path.write_bytes(whole[:place] + struct.pack("<i", size) + whole[place + 4 :])
+            with pytest.raises(CorruptFile, match="cut short or damaged"):
+                require_whole(path)
+
+
+def test_an_arpa_model_that_is_cut_short_is_refused_without_reading_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "kenlm", None)
+    path = tmp_path / "en.arpa"
+    path.write_bytes(b"\\data\\\nngram 1=6\n" + b"-1.0\tword\n" * 1000)
+    with pytest.raises(CorruptFile, match="is cut short"):
+        open_perplexity_model(path)
+    path.write_bytes(path.read_bytes() + b"\n\\end\\\n")
+    with pytest.raises(BadInput, match="pip install kenlm"):
+        open_perplexity_model(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The Cat SAT", "the cat sat"),
+        (" ÉTÉ à Łódź ", "ete a łodz"),
+        ("1984, ٣ and ４２", "0000, 0 and 00"),
+        ("„So“, «said» she—and left…", '"so", "said" she - and left...'),
+        ("one\ntwo\tthree\x7f\x85", "onetwothree"),
+        (" \n ", ""),
+    ],
+)
+def test_texts_are_normalized_as_ccnet_does(text, expected):
+    """The expected values are those of its own function."""
+    assert ccnet_normalized(text) == expected
+
+
 def test_quality_models_score_only_what_they_were_given_for(tmp_path):
     """Any model will do: a label that is not the crawl's counts as the better text's."""
     given = {"palm": packaged(), "wikiref": packaged()}
@@ -148,4 +219,4 @@ def test_perplexity_asks_the_library_line_by_line(tmp_path, monkeypatch):
     with pytest.raises(CorruptFile, match="Cannot read model"):
         open_perplexity_model(tmp_path / "en.arpa.bin")
     (tmp_path / "en.arpa.bin").write_bytes(b"model")
-    assert open_perplexity_model(tmp_path / "en.arpa.bin")("three words \ud800") == (-8.0, 3)
+    assert open_perplexity_model(tmp_path / "en.arpa.bin")("three words \ud800") == (-8.0, 4)

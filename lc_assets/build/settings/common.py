@@ -2,9 +2,12 @@
 models.
 """
 
-from typing import Annotated, Literal, dataclass_transform
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, dataclass_transform
 
 import msgspec
+
+from lc_assets.errors import BadInput
 
 Seed = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
 
@@ -21,10 +24,14 @@ class DecontaminationSettings(Settings):
         against: files and folders of evaluation sets, or of a held-out corpus; without any, no
             document is contaminated.
         fields: record fields to search; the usual ones if empty.
+        rule: an established rule, which sets ``ngram``, ``min_words``, ``mode``, ``threshold`` and
+            ``ignore_common``: ``gpt3``, ``llama2``, ``tulu3``, ``olmo3``; or ``edited``, which also
+            finds items of which a word was changed.
         ngram: number of words in an n-gram.
         min_words: items with fewer words are ignored.
         sample: keep one n-gram in this many.
-        mode: ``coverage`` of an item, ``any`` n-gram, or ``overlap`` on either side.
+        mode: ``coverage`` of an item, ``any`` n-gram, ``overlap`` on either side; or the share of
+            an item's ``words`` in n-grams close together, ``weighted`` by rarity.
         threshold: documents with at least this share are contaminated.
         ignore_common: n-grams in more documents of the corpus than this are ignored; unset ignores
             none.
@@ -36,15 +43,44 @@ class DecontaminationSettings(Settings):
 
     against: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
+    rule: Literal["own", "edited", "gpt3", "llama2", "tulu3", "olmo3"] = "own"
     ngram: Annotated[int, msgspec.Meta(ge=1, le=64)] = 13
     min_words: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
     sample: Annotated[int, msgspec.Meta(ge=1, le=10**6)] = 1
-    mode: Literal["coverage", "any", "overlap"] = "coverage"
+    mode: Literal["coverage", "any", "overlap", "words", "weighted"] = "coverage"
     threshold: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
     ignore_common: Annotated[int, msgspec.Meta(ge=0)] | None = None
     max_items: Annotated[int, msgspec.Meta(ge=1)] = 100
     action: Literal["drop", "cut"] = "drop"
     margin: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
+
+
+DECONTAMINATION_RULES: Mapping[str, Mapping[str, Any]] = {
+    "edited": {"ngram": 4, "min_words": 7, "mode": "weighted", "threshold": 0.65},
+    "gpt3": {"ngram": 13, "min_words": 8, "mode": "any", "ignore_common": 10},
+    "llama2": {"ngram": 11, "min_words": 11, "mode": "words", "threshold": 0.8},
+    "tulu3": {"ngram": 8, "min_words": 8, "mode": "words", "threshold": 0.5},
+    "olmo3": {"ngram": 5, "min_words": 20, "mode": "weighted", "threshold": 0.815},
+}
+"""Established rules; docs/contamination.md has their sources, and what differs here."""
+
+
+def by_rule(settings: DecontaminationSettings) -> DecontaminationSettings:
+    """The settings, with those of the rule that they name.
+
+    >>> by_rule(DecontaminationSettings(rule="tulu3")).ngram
+    8
+
+    Raises:
+        BadInput: when they set one of these otherwise.
+    """
+    known, default = DECONTAMINATION_RULES.get(settings.rule, {}), DecontaminationSettings()
+    for name, value in known.items():
+        if getattr(settings, name) not in (getattr(default, name), value):
+            raise BadInput(
+                f"rule {settings.rule}: {name} is {value} by this rule; leave out {name}, or rule"
+            )
+    return msgspec.structs.replace(settings, **known)
 
 
 class PrivacySettings(Settings):

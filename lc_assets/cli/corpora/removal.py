@@ -154,6 +154,7 @@ def decontaminate(
     search: DecontaminationSettings = options.settings_options(
         DecontaminationSettings(),
         "against",
+        "rule",
         "ngram",
         "min_words",
         "sample",
@@ -175,7 +176,6 @@ def decontaminate(
     """
     if not search.against:
         raise BadInput("name evaluation sets or a held-out corpus: --against")
-    search = msgspec.structs.replace(search, min_words=min(search.min_words, search.ngram))
     _show_items(corpus.build("clean_documents", {"contaminated_documents": search}), corpus.out)
 
 

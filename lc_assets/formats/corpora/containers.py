@@ -12,6 +12,7 @@ import contextlib
 import io
 import sys
 from collections.abc import Iterable, Iterator
+from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
 
@@ -45,6 +46,7 @@ class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
             unchanged.
         text_field: name of the text's field.
         own_id: the record's own id; empty when it has none.
+        odd: names of the fields used that have another type than they should.
     """
 
     id: str
@@ -57,6 +59,7 @@ class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
     rest: msgspec.Raw = msgspec.Raw(b"{}")
     text_field: str = "text"
     own_id: str = ""
+    odd: tuple[str, ...] = ()
 
 
 class Unread(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,11 +78,15 @@ class Unread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_float(value: object) -> float | None:
-    """A number of a record as float64; None for anything else, and for numbers beyond float64.
+    """A number of a record as float64, also one in a string; None for anything else, and for
+    numbers beyond float64.
 
-    >>> as_float(7), as_float(True), as_float("7"), as_float(10**400)
-    (7.0, None, None, None)
+    >>> as_float(7), as_float("7.5"), as_float(True), as_float("seven"), as_float(10**400)
+    (7.0, 7.5, None, None, None)
     """
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            return found if isfinite(found := float(value)) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return None if isinstance(value, int) and abs(value) > sys.float_info.max else float(value)

@@ -8,7 +8,7 @@ every caller needs.
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +50,14 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def read_json_lines(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:
-    """Yield the documents of a file of JSON lines; see
+    """Yield the documents of a file of JSON lines, blank ones skipped; see
     `lc_assets.formats.corpora.reading.read_corpus`.
     """
     places = name_of_places(path)
     with plain_bytes(path) as stream:
         for number, line in enumerate(bounded_lines(stream, options.max_document_bytes)):
+            if line is not None and not line.strip():
+                continue
             place = f"{places}/{number}"
             found = "line too long" if line is None else _document(line, place, options)
             yield (
@@ -98,6 +100,11 @@ def document_of(
         perplexity=as_float(fields.get("perplexity")),
         rest=rest,
         text_field=text_field,
+        odd=tuple(
+            name
+            for name, kinds in _KINDS.items()
+            if fields.get(name) is not None and not isinstance(fields[name], kinds)
+        ),
     )
 
 
@@ -126,11 +133,23 @@ KNOWN: tuple[str, ...] = (
 )
 
 
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    "id": str,
+    "doc_id": str,
+    "url": str,
+    "language": str,
+    "source_domain": str,
+    "perplexity": (int, float),
+}
+"""Types that the fields should have."""
+
+
 def _document(line: bytes, place: str, options: ReadingOptions) -> CorpusDocument | str:
     """The document on a line, or the reason for none."""
     try:
         fields = _fields(line.removeprefix(BOM_UTF8))
-        field = text_field_of(fields, options.text_field)
+        there = [name for name in TEXT_FIELDS if memoryview(fields.get(name, b""))[:1] == b'"']
+        field = text_field_of(there or fields, options.text_field)
         text = _VALUE.decode(fields.pop(field, b"null"))
         rest = _ENCODER.encode(fields)
         if _is_deep(rest):

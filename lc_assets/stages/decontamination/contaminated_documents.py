@@ -25,7 +25,7 @@ from lc_assets.build.checks import (
     shard_counts_match,
 )
 from lc_assets.build.recipe import Recipe, plain
-from lc_assets.build.settings.common import DecontaminationSettings
+from lc_assets.build.settings.common import DecontaminationSettings, by_rule
 from lc_assets.build.sharding import Reads, Sharding, documents_read
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
@@ -60,7 +60,6 @@ from lc_assets.text.contamination.overlaps import (
     Weigher,
     in_many_items,
     is_contaminated,
-    spans_of,
     without_spans,
 )
 from lc_assets.text.contamination.scanning import Finds, find_grams
@@ -94,7 +93,7 @@ def write_contaminated_documents(context: BuildContext, staging: StagingFolder) 
         BadInput: when an evaluation set cannot be read or has no items.
     """
     snapshot = staging.key
-    settings = context.recipe.contaminated_documents
+    settings = by_rule(context.recipe.contaminated_documents)
     filtered = staging.inputs[f"filtered_documents/{snapshot}"]
     if not settings.against:
         n_documents = filtered.receipt.counts.kept
@@ -144,8 +143,8 @@ def scan_shard(task: ShardTask) -> None:
 def weigh_shard(task: ShardTask) -> Counts:
     """Publish the matches in the documents of one shard."""
     scan_shard(task)
-    weigher = _open_weigher(task.folder)
     mode, threshold = task.settings.mode, task.settings.threshold
+    weigher = _open_weigher(task.folder, mode)
     n_seen, n_dropped = count_lines(task.documents), 0
     with writing_table(task.folder / f"{task.name}{EVIDENCE_SUFFIX}", EVIDENCE) as table:
         for name, finds in read_finds(task.finds):
@@ -156,9 +155,9 @@ def weigh_shard(task: ShardTask) -> Counts:
     return Counts.of(n_seen - n_dropped, {CONTAMINATED: n_dropped})
 
 
-def _open_weigher(folder: Path) -> Weigher:
+def _open_weigher(folder: Path, mode: Mode) -> Weigher:
     """A version's index, without the n-grams that it ignores."""
-    return Weigher(open_index(folder / INDEX), read_npy(folder / INDEX / IGNORED).tolist())
+    return Weigher(open_index(folder / INDEX), read_npy(folder / INDEX / IGNORED).tolist(), mode)
 
 
 def _evidence(
@@ -184,7 +183,8 @@ def cutter(
         shard: name of the shard that the documents are of.
         settings: ``margin`` characters on either side are cut too.
     """
-    weigher, items = _open_weigher(folder), dict[str, list[int]]()
+    settings = by_rule(settings)
+    weigher, items = _open_weigher(folder, settings.mode), dict[str, list[int]]()
     for line in read_lines(folder / f"{shard}{EVIDENCE_SUFFIX}", ["id", "item", "condemned"]):
         if line["condemned"]:
             items.setdefault(line["id"], []).append(line["item"])
@@ -193,7 +193,7 @@ def cutter(
         if name not in items:
             return text
         finds = find_grams(text, weigher.index)
-        spans = spans_of(finds, weigher.grams_of(finds, items[name]))
+        spans = weigher.spans_of(finds, items[name], settings.threshold)
         return without_spans(text, spans, settings.margin)
 
     return cut
@@ -254,7 +254,8 @@ def the_text_holds_what_the_evidence_says(check_input: CheckInput) -> CheckResul
 
 
 def _other_evidence(check_input: CheckInput, chosen: set[str], by_id: dict[str, Any]) -> list[str]:
-    params, weigher = check_input.fingerprint.params, _open_weigher(check_input.folder)
+    params = check_input.fingerprint.params
+    weigher = _open_weigher(check_input.folder, params["mode"])
     return [
         line["id"]
         for path in documents_files(check_input.only_input("filtered_documents").folder)
@@ -273,9 +274,11 @@ def _other_evidence(check_input: CheckInput, chosen: set[str], by_id: dict[str, 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """The settings, and the digests of the evaluation sets, so that a changed set is noticed."""
-    settings = recipe.contaminated_documents
+    settings = by_rule(recipe.contaminated_documents)
     files = evaluation_files(map(Path, settings.against)) if settings.against else []
-    return plain(settings) | {
+    params = plain(settings)
+    del params["rule"]  # the settings that it stands for determine the bytes
+    return params | {
         "against": [path.name for path in files],
         "evaluations": [[path.name, sha256_of_file(path)] for path in files],
     }

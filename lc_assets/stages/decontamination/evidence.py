@@ -16,8 +16,8 @@ from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.build.tables import read_lines, write_table
 from lc_assets.errors import BadInput
 from lc_assets.formats.lists.evaluations import FIELDS, evaluation_files, read_items
-from lc_assets.text.contamination.grams import GramIndex, GramSettings, build_index
-from lc_assets.text.contamination.overlaps import Weigher, postings
+from lc_assets.text.contamination.grams import GramIndex, GramSettings, build_index, postings
+from lc_assets.text.contamination.overlaps import OF_STRETCHES, Weigher
 from lc_assets.text.contamination.scanning import Finds
 
 CONTAMINATED = "contaminated"
@@ -93,9 +93,10 @@ def index_of(settings: DecontaminationSettings) -> GramIndex:
     """
     files = evaluation_files(Path(source) for source in settings.against)
     items = (item for file in files for item in read_items(file, settings.fields))
+    most = settings.min_words if settings.mode in OF_STRETCHES else settings.ngram
     grams = GramSettings(
         ngram=settings.ngram,
-        min_words=min(settings.min_words, settings.ngram),
+        min_words=min(settings.min_words, most),
         sample=settings.sample,
     )
     index = build_index(items, grams)

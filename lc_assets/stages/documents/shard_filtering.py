@@ -12,7 +12,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache, partial
-from itertools import groupby
+from itertools import chain, groupby
 from math import isfinite, nan
 from operator import itemgetter
 from pathlib import Path
@@ -65,6 +65,9 @@ UNIQUE = "shards treated as unique"
 COMPUTED = "shards with computed signals"
 NO_TEXT = "documents without a text"
 """Counted per file, so that a stage that finds no text at all can report it."""
+
+ODD = "fields of another type"
+"""Counted by name: the record is read as if it lacked the field, or with its number in a string."""
 
 NO_SIGNALS = "no signals"
 OTHER_URL = "signals of another url"
@@ -125,6 +128,7 @@ def _published_part(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part
         digest_of=digests.__getitem__,
     )
     failing = set(table.lines[part.failing].tolist())
+    odd = Counter[str]()
 
     def documents() -> Iterator[tuple[int, Document | Reasons]]:
         for line, raw in lines_of_documents(task):
@@ -132,12 +136,18 @@ def _published_part(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part
             extra["bytes of JSON"] += len(raw or b"")
             digests[line] = digest_in(raw or b"")
             if raw is None or line not in failing:
-                yield line, _met(task, part, line, read_document(task, line, raw))
+                yield line, _met(task, part, line, read_document(task, line, raw, odd))
 
     yield part, documents()
+    _count_odd(extra, odd)
     extra["bytes of JSON"] += 0
     extra["signals unreadable"] = table.n_undecodable + table.n_oversize
     extra[UNIQUE], extra[COMPUTED] = int(duplicates is None), int(computed)
+
+
+def _count_odd(extra: Counter[str], fields: Mapping[str, int]) -> None:
+    for name, count in fields.items():
+        extra[f"{ODD}: {name}"] += count
 
 
 def _met(task: ShardTask, part: Part, line: int, found: Document | Unread) -> Document | Reasons:
@@ -158,6 +168,8 @@ def _parts_of_file(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part,
     for chunk in _chunks(records_of(task, models)):
         readable = [(line, found) for line, _, found in chunk if not isinstance(found, Unread)]
         extra[NO_TEXT] += len(chunk) - len(readable)
+        odd = (found.odd for _, found in readable if isinstance(found, CorpusDocument))
+        _count_odd(extra, Counter(chain.from_iterable(odd)))
         table = (
             computed_signals(task, readable, models)
             if stored is None

@@ -1,6 +1,7 @@
 """The inputs of filtering and measuring, and the policies for missing or broken files."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -186,15 +187,17 @@ def file_records(
         yield line, shard.document_id(own_id(document, seen, shard) or line), document
 
 
-def read_document(task: ShardTask, line: int, raw: bytes | None) -> Document | Unread:
-    """Decode a line of RedPajama-V2's documents."""
+def read_document(
+    task: ShardTask, line: int, raw: bytes | None, odd: Counter[str] | None = None
+) -> Document | Unread:
+    """Decode a line of RedPajama-V2's documents; see `decode_document`."""
     where = f"{task} line {line}"
     if raw is None:
         return Unread(id="", where=where, why=TOO_LONG)
     try:
-        return decode_document(raw, where=where)
-    except CorruptFile:
-        return Unread(id="", where=where, why=UNREADABLE)
+        return decode_document(raw, where=where, odd=odd)
+    except CorruptFile as error:
+        return Unread(id="", where=str(error), why=UNREADABLE)
 
 
 def signals_of_shard(task: ShardTask) -> tuple[SignalsTable, bool]:

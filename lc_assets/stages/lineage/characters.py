@@ -24,8 +24,7 @@ from lc_assets.stages.lineage.spans import Span
 from lc_assets.stages.lineage.tracing import sources_of
 from lc_assets.stages.lineage.whereabouts import pages_within
 from lc_assets.stages.tokens.packing_tokens import LABEL
-from lc_assets.text.privacy.personal import REGIONS
-from lc_assets.text.privacy.replacing import replaced_in_rounds
+from lc_assets.text.privacy.replacing import regions_of, replaced_in_rounds
 from lc_assets.tokens.tokenizers import TextEncoding, escape
 from lc_assets.vocabulary import parse_document_id
 
@@ -113,9 +112,9 @@ def _text_of(lake: Lake, tokens: Published, span: Span) -> tuple[str, str]:
 def _replaced(
     text: str, language: str, privacy: PrivacySettings
 ) -> Iterator[tuple[list[Edit], str]]:
-    country = privacy.phone_region or REGIONS.get(language)
+    regions = regions_of(language, privacy.phone_region)
     for found, values, after in replaced_in_rounds(
-        text, privacy.replace, country, style=privacy.style, seed=privacy.seed
+        text, privacy.replace, regions, style=privacy.style, seed=privacy.seed
     ):
         pairs = zip(found, values, strict=True)
         yield [(one.start, one.end, len(value)) for one, value in pairs], after

@@ -2,7 +2,7 @@
 
 An item is the text of one evaluation example, in parts that no n-gram crosses. All n-grams of
 ``ngram`` loose words (`lc_assets.text.contamination.loose_words`) are taken. An item none of whose
-parts has so many words is one n-gram, its longest part; with fewer than ``min_words`` it cannot be
+parts has so many words is one n-gram, its longest part. One with fewer than ``min_words`` is not
 searched for and is reported.
 
 An n-gram takes about 40 bytes, a distinct word its letters. ``sample`` keeps one n-gram in
@@ -36,7 +36,7 @@ class GramSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ngram: words of an n-gram, 1 to 64.
-        min_words: minimum words of an item that is shorter than an n-gram; at most ``ngram``.
+        min_words: minimum words of an item; a shorter one has no n-grams.
         sample: keep one n-gram in ``sample``.
         seed: of the hashes; another one is needed only after a collision.
     """
@@ -184,7 +184,7 @@ def build_index(
     hashes = word_hashes[words]
     owners, sizes = (np.array(column, np.int64) for column in (read.owners, read.sizes))
     item_words = np.bincount(owners, sizes, len(read.ids)).astype(np.int64)
-    places, lengths = _grams(owners, sizes, settings)
+    places, lengths = _grams(owners, sizes, item_words, settings)
     keys = np.zeros(len(places), np.uint64)
     found = np.unique(lengths)
     for length in found.tolist():
@@ -218,6 +218,15 @@ def build_index(
         buckets=_buckets(keys[firsts], key_bits),
         bits=_filter(hashes, (places + lengths)[firsts] - found[0], int(found[0])),
     )
+
+
+def postings(index: GramIndex, grams: Int64s) -> tuple[Array, Array, Array]:
+    """Items and positions in which some n-grams occur, and the index in ``grams`` of each."""
+    begins = np.append(np.zeros(1, np.int64), index.posting_ends)[grams]
+    counts = index.posting_ends[grams] - begins
+    owners = np.repeat(np.arange(len(grams)), counts)
+    places = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts - begins, counts)
+    return index.items[places], index.positions[places], owners
 
 
 class _Words:
@@ -266,13 +275,16 @@ class _Words:
         return numbers[inverse]
 
 
-def _grams(owners: Int64s, sizes: Int64s, settings: GramSettings) -> tuple[Int64s, Int64s]:
-    """First words and lengths of all n-grams: each run of ``ngram`` words of each part; of an item
-    without such a part, its longest part, if it has enough words.
+def _grams(
+    owners: Int64s, sizes: Int64s, item_words: Int64s, settings: GramSettings
+) -> tuple[Int64s, Int64s]:
+    """First words and lengths of all n-grams: each run of ``ngram`` words of each part of an item
+    with enough words; of one without such a part, its longest part, if that has enough words.
     """
     ends = np.cumsum(sizes)
     left = np.repeat(ends, sizes) - np.arange(sizes.sum())
-    windows = np.flatnonzero(left >= settings.ngram)
+    is_long = np.repeat(item_words[owners] >= settings.min_words, sizes)
+    windows = np.flatnonzero((left >= settings.ngram) & is_long)
     order = np.lexsort((-sizes, owners))
     longest = order[np.append(True, np.diff(owners[order]) != 0)[: len(order)]]
     short = (sizes[longest] < settings.ngram) & (sizes[longest] >= settings.min_words)

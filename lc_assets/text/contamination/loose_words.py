@@ -7,7 +7,8 @@ character is folded by itself, never by its neighbours:
 ===========================  =======================================================================
 letter or number             case-folded, compatibility forms resolved: ``É`` is ``e``, ``ß`` is
                              ``ss``, ``ﬁ`` is ``fi``
-mark without width, format   nothing: combining accents, soft hyphens, joiners
+mark without width, format   nothing: combining accents, soft hyphens, joiners; but a zero-width
+                             space ends a word, as in Unicode's UAX 29
 apostrophe, straight or not  nothing: ``don't`` is one word
 of a script without spaces   a word of its own: Han, kana, Thai, Lao, Burmese, Khmer
 anything else                the end of a word: white space, punctuation, symbols, controls, lone
@@ -52,6 +53,7 @@ _WITHOUT_SPACES = (
     (0xFF66, 0xFF9D),
     (0x20000, 0x3FFFD),
 )
+_ZERO_WIDTH_SPACE = "\u200b"
 _VANISHING = frozenset(("Mn", "Me", "Cf"))
 
 
@@ -62,6 +64,8 @@ def fold_character(char: str) -> str:
     >>> [fold_character(char) for char in "Éßﬁ½'-\u0301"]
     ['e', 'ss', 'fi', '12', '', ' ', '']
     """
+    if char == _ZERO_WIDTH_SPACE:
+        return " "
     if char in _APOSTROPHES or unicodedata.category(char) in _VANISHING:
         return ""
     resolved = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())

@@ -13,6 +13,9 @@ it
               quotations too
 ``overlap``   as ``coverage``, or at least ``threshold`` of the document's own words are in items: a
               document that is a piece of a held-out one; for training data against held-out data
+``words``     n-grams that lie close together cover at least ``threshold`` of some item's words:
+              survives edits; see `lc_assets.text.contamination.stretches`
+``weighted``  as ``words``, each word by its rarity among the items
 ============  ======================================================================================
 
 Common n-grams (licence texts, templates of questions) do not identify an item. Those in many items
@@ -27,10 +30,13 @@ import msgspec
 import numpy as np
 
 from lc_assets.arrays import Array, Bytes, Int64s
-from lc_assets.text.contamination.grams import GramIndex
+from lc_assets.text.contamination.grams import GramIndex, postings
 from lc_assets.text.contamination.scanning import Finds
+from lc_assets.text.contamination.stretches import Stretches, StretchFinder
 
-Mode = Literal["coverage", "any", "overlap"]
+Mode = Literal["coverage", "any", "overlap", "words", "weighted"]
+OF_STRETCHES = ("words", "weighted")
+"""Modes that judge stretches."""
 
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +45,9 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         item: the item's number in the index.
         grams: distinct n-grams of the item in the document; ``item_grams``: in the item.
-        coverage: their share.
+        coverage: their share; of modes that judge stretches, the share of the item's words, by
+            weight, that the stretch with most of them covers. ``grams``, ``start`` and ``end`` then
+            are of this stretch.
         longest_words: words of the item's longest stretch that these n-grams cover without a gap.
         document_share: share of the document's words that n-grams of any item cover; the same in
             all its overlaps.
@@ -77,10 +85,16 @@ class Weigher:
     Args:
         index: the index that was scanned for.
         ignored: n-grams that count neither as found nor as missing.
+        mode: how documents will be judged.
     """
 
-    def __init__(self, index: GramIndex, ignored: Collection[int] = ()) -> None:
+    def __init__(
+        self, index: GramIndex, ignored: Collection[int] = (), mode: Mode = "coverage"
+    ) -> None:
         self.index = index
+        self.finder = (
+            StretchFinder(index, weighted=mode == "weighted") if mode in OF_STRETCHES else None
+        )
         self.counts = np.ones(index.n_grams, np.bool_)
         self.counts[np.array(sorted(ignored), np.int64)] = False
         _, items = _items_of(index, np.flatnonzero(~self.counts))
@@ -88,11 +102,20 @@ class Weigher:
 
     def overlaps_of(self, finds: Finds) -> tuple[Overlap, ...]:
         """How much of each item some finds cover, the most covered first, then by number."""
-        chosen = self.counts[finds.grams]
-        grams, starts, ends = finds.grams[chosen], finds.starts[chosen], finds.ends[chosen]
-        if not len(grams):
+        counted = np.flatnonzero(self.counts[finds.grams])
+        if not len(counted):
             return ()
-        share = _covered(finds.lasts[chosen], self.index.gram_lengths[grams]) / finds.n_words
+        lengths = self.index.gram_lengths[finds.grams[counted]]
+        share = _covered(finds.lasts[counted], lengths) / finds.n_words
+        found = (
+            self._of_items(finds, counted, share)
+            if self.finder is None
+            else self._of_stretches(self.finder.stretches_of(finds, counted), finds, share)
+        )
+        return tuple(sorted(found, key=lambda overlap: (-overlap.coverage, overlap.item)))
+
+    def _of_items(self, finds: Finds, counted: Int64s, share: float) -> list[Overlap]:
+        grams, starts, ends = finds.grams[counted], finds.starts[counted], finds.ends[counted]
         distinct, firsts = np.unique(grams, return_index=True)
         items, positions, owners = postings(self.index, distinct)
         order = np.lexsort((positions, items))
@@ -121,7 +144,45 @@ class Weigher:
                     end=stop,
                 )
             )
-        return tuple(sorted(found, key=lambda overlap: (-overlap.coverage, overlap.item)))
+        return found
+
+    def _of_stretches(self, stretches: Stretches, finds: Finds, share: float) -> list[Overlap]:
+        """The stretch of each item that covers most of it, the first of several."""
+        order = np.lexsort((-stretches.shares, stretches.items))
+        best = order[np.diff(stretches.items[order], prepend=-1) != 0]
+        found = []
+        for number in best.tolist():
+            part = slice(stretches.edges[number], stretches.edges[number + 1])
+            grams, positions = finds.grams[stretches.occurrences[part]], stretches.positions[part]
+            by_place = np.argsort(positions, kind="stable")
+            lengths = self.index.gram_lengths[grams[by_place]]
+            item = int(stretches.items[number])
+            found.append(
+                Overlap(
+                    item=item,
+                    grams=len(np.unique(grams)),
+                    item_grams=int(self.item_grams[item]),
+                    coverage=float(stretches.shares[number]),
+                    longest_words=_longest_stretch(positions[by_place], lengths)[0],
+                    document_share=share,
+                    start=int(stretches.starts[number]),
+                    end=int(stretches.ends[number]),
+                )
+            )
+        return found
+
+    def spans_of(
+        self, finds: Finds, items: Collection[int], threshold: float
+    ) -> list[tuple[int, int]]:
+        """What is cut of a document that some items contaminate, in order, none touching the next:
+        every occurrence of their n-grams; or stretches that cover ``threshold`` of one.
+        """
+        if self.finder is None:
+            return spans_of(finds, self.grams_of(finds, items))
+        counted = np.flatnonzero(self.counts[finds.grams])
+        found = self.finder.stretches_of(finds, counted)
+        chosen = np.isin(found.items, sorted(items)) & (found.shares >= threshold)
+        return merged(found.starts[chosen].tolist(), found.ends[chosen].tolist())
 
     def grams_of(self, finds: Finds, items: Collection[int]) -> Int64s:
         """The n-grams found that some items have."""
@@ -131,15 +192,6 @@ class Weigher:
             np.unique(owners[np.isin(of_items, np.array(sorted(items), np.int64))])
         ]
         return chosen
-
-
-def postings(index: GramIndex, grams: Int64s) -> tuple[Array, Array, Array]:
-    """Items and positions in which some n-grams occur, and the index in ``grams`` of each."""
-    begins = np.append(np.zeros(1, np.int64), index.posting_ends)[grams]
-    counts = index.posting_ends[grams] - begins
-    owners = np.repeat(np.arange(len(grams)), counts)
-    places = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts - begins, counts)
-    return index.items[places], index.positions[places], owners
 
 
 def in_many_items(index: GramIndex, most: int) -> Int64s:

@@ -7,17 +7,18 @@ kind   candidate and validator                       not taken
 =====  ============================================  ===============================================
 email  around an ``@``: at most 64 characters        names reserved by RFC 2606 (``example.com``,
        before it, a name with a dot and letters at   ``.test``, ``.invalid``, ``.example``,
-       its end                                       ``.localhost``)
+       its end                                       ``.localhost``); files (``logo@2x.png``)
 ip     four numbers to 255 without leading zeros;    private, loopback, documentation, multicast and
        what `ipaddress` reads as IPv6, with at       reserved addresses; four numbers after a word
-       least two colons                              like "version", or continued: ``1.2.3.4.5``
+       least two colons                              like "version" or after ``==``, or continued:
+                                                     ``1.2.3.4.5``
 phone  ``+`` or ``00`` and digits; or national       runs of digits without ``+`` or a leading 0;
        numbers as written there; `phonenumbers`      North America's fictional 555-01xx
 card   13 to 19 digits, in a run or in groups; an    all else
        issuer's prefix and length, and Luhn's digit
-iban   two letters, two digits and more, in a run    all else
-       or in groups; the country's length and 97's
-       remainder
+iban   two letters of any case, two digits and       all else
+       more, in a run or in groups; the country's
+       length and 97's remainder
 =====  ============================================  ===============================================
 
 Of overlapping finds the one that begins first is taken, and then the longer one. Each text is
@@ -104,8 +105,14 @@ def is_iban(account: str) -> bool:
 
 
 KINDS = ("email", "ip", "phone", "card", "iban")
-REGIONS: Mapping[str, str] = {"en": "US", "de": "DE", "fr": "FR", "es": "ES", "it": "IT"}
-"""The country whose national numbers are searched for, by a document's language."""
+REGIONS: Mapping[str, tuple[str, ...]] = {
+    "en": ("US", "GB"),
+    "de": ("DE",),
+    "fr": ("FR",),
+    "es": ("ES",),
+    "it": ("IT",),
+}
+"""The countries whose national numbers are searched for, by a document's language."""
 
 
 class Personal(NamedTuple):
@@ -126,37 +133,55 @@ _LOCAL = re.compile(r"(?!.*\.\.).*[^.']", re.DOTALL)
 _DOMAIN = re.compile(r"@[^\W_](?:[\w-]{0,62})\.[\w.-]{1,190}")
 _LOCAL_REVERSED = re.compile(r"[\w.%+'-]{1,65}")
 _TOP = re.compile(r"[A-Za-z]{2,24}|xn--[A-Za-z0-9-]{2,59}|[^\W\d_]{2,24}")
-_RESERVED = re.compile(r"(?:^|\.)(?:example\.(?:com|net|org)|test|invalid|example|localhost)$")
+_RESERVED = re.compile(
+    r"(?:^|\.)(?:example\.(?:com|net|org)|test|invalid|example|localhost"
+    # Ends of files' names that are no top level domain.
+    r"|avif|bmp|css|gif|heic|html?|ico|jpe?g|jsx?|json|pdf|php|png|svg|tiff?|webp|xml)$"
+)
 
 _IPV4 = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(?![\w.]?[0-9])")
 _COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
 _HEX_RUN = re.compile(r"[0-9A-Fa-f:]{1,46}")
 _HEX_AND_DOTS = re.compile(r"[0-9A-Fa-f:.]{1,46}")
 _VERSION = re.compile(
-    r"(?:\b(?:version|versión|versione|ver|release|build|firmware|revision|rev|section|chapter|kapitel|v)\.?|§)\s{0,3}[:=]?\s{0,3}$",
+    r"(?:[=<>~!]=|\b(?:version|versión|versione|ver|release|build|firmware|revision|rev|section|chapter|kapitel|v)\.?|§)\s{0,3}[:=]?\s{0,3}$",
     re.IGNORECASE,
 )
 
 _CARD = re.compile(
     r"[2-6](?:[0-9]{12,18}|[0-9]{3}[ -][0-9]{4,6}[ -][0-9]{4,5}(?:[ -][0-9]{1,4}){0,2})"
 )
-_IBAN = re.compile(r"[A-Z]{2}[0-9]{2}(?:[ ]?[A-Z0-9]{1,4}){3,8}")
+_IBAN = re.compile(
+    r"(?=([A-Z]{2}[0-9]{2}(?:[ \xa0\u202f-]?[A-Z0-9]{1,4}){3,8}))", re.IGNORECASE | re.ASCII
+)
 
 _DIGITS = re.compile(r"\+?[0-9]+")
 _ALL_TAGS = tuple(TAGS.values())
 
-_INTERNATIONAL = re.compile(r"(?:\+|00)[1-9](?:[ ()./-]{0,3}[0-9]){6,14}")
+_GAP = r"[ \xa0./\u2010-\u2013-]"
+_INTERNATIONAL = re.compile(r"(?:\+|00)[1-9](?:[ ()\xa0./\u2010-\u2013-]{0,3}[0-9]){6,14}")
 _NATIONAL: Mapping[str, re.Pattern[str]] = {
-    "US": re.compile(r"\(?[2-9][0-9]{2}\)?[ .-]{1,2}[2-9][0-9]{2}[ .-][0-9]{4}"),
-    "DE": re.compile(r"\(?0[1-9][0-9]{1,4}\)?(?:[ ./-]{0,3}[0-9]){4,10}"),
+    "US": re.compile(
+        rf"(?:1{_GAP}{{1,2}})?(?:\([2-9][0-9]{{2}}\){_GAP}{{0,2}}|[2-9][0-9]{{2}}{_GAP}{{1,2}})"
+        rf"[2-9][0-9]{{2}}{_GAP}[0-9]{{4}}"
+    ),
+    "GB": re.compile(
+        rf"(?:\(0[1-9][0-9]{{1,4}}\){_GAP}?|0[1-9][0-9]{{1,4}}{_GAP}{{1,2}})"
+        rf"[0-9](?:{_GAP}?[0-9]){{4,7}}"
+    ),
+    "DE": re.compile(
+        r"(?:\(?0[1-9][0-9]{1,4}\)?(?:[ ./-]{0,3}[0-9])|0 [1-9][0-9]{1,3} ?/ ?[0-9])"
+        r"(?:[ ./-]{0,3}[0-9]){3,9}"
+    ),
     "FR": re.compile(r"0[1-9](?:[ .-]?[0-9]{2}){4}"),
     "ES": re.compile(r"[6-9][0-9]{1,2}(?:[ .-][0-9]{2,3}){2,3}"),
     "IT": re.compile(r"(?:0[1-9][0-9]{0,3}|3[0-9]{2})[ ./-]{1,2}[0-9]{3,4}[ ./-]?[0-9]{2,4}"),
 }
+"""National numbers as they are written in a country."""
 
 
 def find_personal(
-    text: str, kinds: Collection[str], *, region: str | None = "US"
+    text: str, kinds: Collection[str], *, regions: Collection[str] = REGIONS["en"]
 ) -> list[Personal]:
     """Personal data of some kinds in a text, in order; none overlaps another.
 
@@ -167,8 +192,8 @@ def find_personal(
     Args:
         text: the text to search.
         kinds: some of `KINDS`.
-        region: two letters of the country whose national telephone numbers count; with None only
-            international ones do.
+        regions: two letters of each country whose national telephone numbers count; international
+            ones always do.
 
     Raises:
         BadInput: for an unknown kind.
@@ -183,7 +208,7 @@ def find_personal(
             Personal(start, end, kind)
             for kind in KINDS
             if kind in kinds
-            for start, end in _FINDERS[kind](text, region)
+            for start, end in _FINDERS[kind](text, regions)
         ),
         key=lambda personal: (personal.start, -personal.end, KINDS.index(personal.kind)),
     )
@@ -194,7 +219,7 @@ def find_personal(
     return apart
 
 
-def _emails(text: str, _: str | None) -> Iterator[tuple[int, int]]:
+def _emails(text: str, _: Collection[str]) -> Iterator[tuple[int, int]]:
     if "@" not in text:
         return
     done = 0
@@ -224,7 +249,7 @@ def _is_label(label: str) -> bool:
     return 0 < len(label) <= 63 and label[0] != "-" and label[-1] != "-" and "_" not in label
 
 
-def _ips(text: str, _: str | None) -> Iterator[tuple[int, int]]:
+def _ips(text: str, _: Collection[str]) -> Iterator[tuple[int, int]]:
     for match in _IPV4.finditer(text):
         start, end = match.span()
         goes_on = text[start - 1 : start] == "." or text.startswith(_ALL_TAGS, end)
@@ -265,10 +290,13 @@ def _is_somebodys(address: str) -> bool:
     return read.is_global and not read.is_multicast and (read.version == 4 or int(read) >> 125 == 1)
 
 
-def _phones(text: str, region: str | None) -> Iterator[tuple[int, int]]:
-    for expression in (_INTERNATIONAL, _NATIONAL.get(region or "")):
-        if expression:
-            yield from _validated(expression, text, lambda number: _is_phone(number, region))
+def _phones(text: str, regions: Collection[str]) -> Iterator[tuple[int, int]]:
+    yield from _validated(_INTERNATIONAL, text, lambda number: _is_phone(number, None))
+    for region in regions:
+        if expression := _NATIONAL.get(region):
+            yield from _validated(
+                expression, text, lambda number, region=region: _is_phone(number, region)
+            )
 
 
 @lru_cache(4096)
@@ -287,7 +315,7 @@ def _is_phone(number: str, region: str | None) -> bool:
     return phonenumbers.is_valid_number(read) and not fictitious
 
 
-def _cards(text: str, _: str | None) -> Iterator[tuple[int, int]]:
+def _cards(text: str, _: Collection[str]) -> Iterator[tuple[int, int]]:
     yield from _validated(_CARD, text, lambda number: is_card(re.sub("[ -]", "", number)))
 
 
@@ -326,13 +354,11 @@ def _touched_after(text: str, end: int) -> bool:
     return after.isalnum() or after == "_" or text.startswith(_ALL_TAGS, end)
 
 
-def _ibans(text: str, _: str | None) -> Iterator[tuple[int, int]]:
-    """The beginning of each candidate that is as long as its country's; words in capitals may
-    follow it.
-    """
+def _ibans(text: str, _: Collection[str]) -> Iterator[tuple[int, int]]:
+    """The beginning of each candidate that is as long as its country's; words may follow it."""
     for match in _IBAN.finditer(text):
-        start, candidate = match.span()[0], match.group()
-        places = [place for place, char in enumerate(candidate) if char != " "]
+        start, candidate = match.start(), match[1].upper()
+        places = [place for place, char in enumerate(candidate) if char.isalnum()]
         places = places[: IBAN_LENGTHS.get(candidate[:2], 0)]
         if is_iban("".join(candidate[place] for place in places)):
             end = start + places[-1] + 1
@@ -340,7 +366,7 @@ def _ibans(text: str, _: str | None) -> Iterator[tuple[int, int]]:
                 yield start, end
 
 
-_FINDERS: Mapping[str, Callable[[str, str | None], Iterator[tuple[int, int]]]] = {
+_FINDERS: Mapping[str, Callable[[str, Collection[str]], Iterator[tuple[int, int]]]] = {
     "email": _emails,
     "ip": _ips,
     "phone": _phones,

@@ -75,21 +75,26 @@ def replace_personal(
     Raises:
         BadInput: for an unknown kind.
     """
-    counts, country = Counter[str](), region or REGIONS.get(language)
-    for found, _, replaced in replaced_in_rounds(text, kinds, country, style=style, seed=seed):
+    counts, regions = Counter[str](), regions_of(language, region)
+    for found, _, replaced in replaced_in_rounds(text, kinds, regions, style=style, seed=seed):
         text = replaced
         counts.update(personal.kind for personal in found)
     return Replaced(text=text, counts=dict(sorted(counts.items())))
 
 
+def regions_of(language: str, region: str | None) -> tuple[str, ...]:
+    """The countries whose national telephone numbers count: ``region``, or those of a language."""
+    return (region,) if region else REGIONS.get(language, ())
+
+
 def replaced_in_rounds(
-    text: str, kinds: Collection[str], country: str | None, *, style: Style, seed: int
+    text: str, kinds: Collection[str], regions: Collection[str], *, style: Style, seed: int
 ) -> Iterator[tuple[list[Personal], list[str], str]]:
     """The passes of `replace_personal` over a text: the finds in the text so far, what replaces
     each, and the text afterwards.
     """
     for _ in range(ROUNDS):
-        found = find_personal(text, kinds, region=country)
+        found = find_personal(text, kinds, regions=regions)
         if not found:
             return
         values = [

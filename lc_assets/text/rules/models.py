@@ -10,7 +10,8 @@ column                    needs      is
                                      without a host
 ``url_blocked``           blocklist  1 when the page or its domain is on the list, else 0; missing
                                      without a host
-``perplexity``            (model)    by the given model; otherwise as published; otherwise missing
+``perplexity``            (model)    by the given model, of the normalized text; otherwise as
+                                     published; otherwise missing
 ``rps_doc_ml_*``          palm,      0 to 1, how little the text resembles the crawl; computed for
                           wikiref,   every language: use it per language
                           wikipedia
@@ -21,9 +22,11 @@ with each newline as a space and lone surrogates as U+FFFD; a document without a
 language and probability 0. FineWeb's "English at 0.65" is two rules: ``language_is`` at least 1 and
 ``language_probability`` at least 0.65. `lc_assets.formats.lists.models` opens models.
 
-Source of the perplexity over lines: ``cc_net/perplexity.py`` of facebookresearch/cc_net.
+Source of the perplexity: ``cc_net/perplexity.py`` of facebookresearch/cc_net.
 """
 
+import re
+import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -68,26 +71,51 @@ def one_line(text: str) -> str:
     return line
 
 
-LineScorer: TypeAlias = Callable[[str], tuple[float, int]]
-"""Takes a line to the base-10 logarithm of its probability, its end included, and its number of
-tokens without the end.
+TextScorer: TypeAlias = Callable[[str], tuple[float, int]]
+"""Takes a text to the base-10 logarithm of its probability, and its number of tokens; the ends of
+sequences are counted in both.
 """
 
 
-def perplexity_of(text: str, score: LineScorer) -> float | None:
-    r"""Ten to the power of minus the mean logarithm per token, each line's end counted as one; None
-    for a text without one.
+def perplexity_of(text: str, score: TextScorer) -> float | None:
+    r"""Ten to the power of minus the mean logarithm per token; None for a text without one.
 
-    >>> perplexity_of("a b\nc", lambda line: (-len(line.split()) - 1.0, len(line.split())))
+    >>> perplexity_of("a b\nc", lambda text: (-5.0, 5))
     10.0
-    >>> perplexity_of("", lambda line: (0.0, 0)) is None
+    >>> perplexity_of("", lambda text: (0.0, 0)) is None
     True
     """
-    scores = [score(line) for line in text.split("\n") if line]
-    n_tokens = sum(n + 1 for _, n in scores)
-    if not n_tokens:
-        return None
-    return float(10.0 ** min(-sum(logarithm for logarithm, _ in scores) / n_tokens, 300.0))
+    logarithm, n_tokens = score(text)
+    return float(10.0 ** min(-logarithm / n_tokens, 300.0)) if n_tokens else None
+
+
+_DIGIT = re.compile(r"\d")
+_PUNCTUATION = str.maketrans(
+    dict(
+        zip(
+            "，。、„”“«»１」「《》´∶：？！（）；–～’━〈〉【】％►",
+            ',.,""""""""""\'::?!();-~\'-<>[]%-',
+            strict=True,
+        )
+    )
+    | {"—": " - ", "．": ". ", "…": "..."}
+    | dict.fromkeys(map(chr, (*range(32), *range(127, 160))), "")
+)
+"""CCNet's replacements; controls go, newlines too."""
+
+
+def ccnet_normalized(text: str) -> str:
+    r"""A text as CCNet's language models were trained on: lower case, without accents, each digit
+    0, punctuation in ASCII, no control characters.
+
+    >>> ccnet_normalized(" Été 2023 — «No.»\nNext… ")
+    'ete 0000  -  "no."next...'
+
+    Source: ``normalize`` of ``cc_net/text_normalizer.py`` of facebookresearch/cc_net.
+    """
+    decomposed = unicodedata.normalize("NFD", text.strip().lower())
+    bare = "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
+    return _DIGIT.sub("0", bare).translate(_PUNCTUATION)
 
 
 LANGUAGE, BLOCKLIST, PERPLEXITY = "language", "blocklist", "perplexity"
@@ -138,14 +166,14 @@ class Models:
     Attributes:
         language: names a text's language.
         blocklist: blocked domains and addresses.
-        perplexity: scores a line.
+        perplexity: scores a text.
         quality: label a text as the crawl's or as of a better kind, by signal.
         digests: SHA-256 of each file, in hexadecimal, by its use; for receipts.
     """
 
     language: Predictor | None = None
     blocklist: Blocklist | None = None
-    perplexity: LineScorer | None = None
+    perplexity: TextScorer | None = None
     quality: Mapping[str, Predictor] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
 
