@@ -13,8 +13,8 @@ from lc_assets.formats.lists.models import (
     open_language_model,
     open_line_model,
     open_models,
-    open_perplexity_model,
 )
+from lc_assets.formats.lists.perplexity_models import open_perplexity_model
 from lc_assets.text.rules.models import ccnet_normalized, language_of, quality_score
 from lc_assets_tests.tokens.hostile_text import PIECES
 

@@ -10,14 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.text.privacy.personal import (
-    IBAN_LENGTHS,
-    KINDS,
-    find_personal,
-    is_card,
-    is_iban,
-    luhn_holds,
-)
+from lc_assets.text.privacy.account_numbers import IBAN_LENGTHS, is_card, is_iban, luhn_holds
+from lc_assets.text.privacy.personal import KINDS, find_personal
 from lc_assets.text.privacy.replacing import Replaced, replace_personal, replacement
 
 PIECES = st.sampled_from(

@@ -148,7 +148,9 @@ def _document(line: bytes, place: str, options: ReadingOptions) -> CorpusDocumen
     """The document on a line, or the reason for none."""
     try:
         fields = _fields(line.removeprefix(BOM_UTF8))
-        there = [name for name in TEXT_FIELDS if memoryview(fields.get(name, b""))[:1] == b'"']
+        there = [
+            name for name in TEXT_FIELDS if bytes(memoryview(fields.get(name, b""))[:1]) == b'"'
+        ]
         field = text_field_of(there or fields, options.text_field)
         text = _VALUE.decode(fields.pop(field, b"null"))
         rest = _ENCODER.encode(fields)

@@ -67,7 +67,7 @@ class _Parts:
 
     def _dictionary(self) -> int:
         """Skip the dictionary; its number of labels."""
-        n_entries, n_words, n_labels, _, n_pruned = self._read("<iiiqq", "dictionary")
+        n_entries, n_words, n_labels, _, n_pruned = map(int, self._read("<iiiqq", "dictionary"))
         self._require(min(n_words, n_labels) >= 0 <= n_entries == n_words + n_labels, "dictionary")
         self._require(n_entries * _ENTRY_BYTES <= len(self.content) - self.at, "dictionary")
         find, at = self.content.find, self.at

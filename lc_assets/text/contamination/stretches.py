@@ -73,14 +73,12 @@ class StretchFinder:
             counted: indices of those that count.
         """
         items, positions, owners = postings(self.index, finds.grams[counted])
-        occurrences, lengths = counted[owners], self.index.gram_lengths[finds.grams[counted]]
-        lengths = lengths[owners].astype(np.int64)
+        occurrences = counted[owners]
+        lengths = self.index.gram_lengths[finds.grams[occurrences]]
         lasts = finds.lasts[occurrences]
         order = np.lexsort((lasts, items))
-        items, positions, occurrences, lengths, lasts = (
-            column[order].astype(np.int64)
-            for column in (items, positions, occurrences, lengths, lasts)
-        )
+        items, occurrences, lasts = items[order], occurrences[order], lasts[order]
+        positions, lengths = positions[order].astype(np.int64), lengths[order].astype(np.int64)
         gaps = np.diff(lasts - lengths, prepend=0) - np.append(0, lengths[:-1])
         apart = gaps > MOST_MISSED * self.index.settings.ngram
         is_first = apart | (np.diff(items, prepend=-1) != 0)
@@ -100,7 +98,7 @@ class StretchFinder:
         starts = [finds.starts[occurrences[i:j]].min() for i, j in zip(firsts, after, strict=True)]
         stops = [finds.ends[occurrences[i:j]].max() for i, j in zip(firsts, after, strict=True)]
         return Stretches(
-            items=chosen,
+            items=chosen.astype(np.int64),
             shares=np.minimum(weights[enough] / totals, 1.0),
             starts=np.array(starts, np.int64),
             ends=np.array(stops, np.int64),
@@ -109,7 +107,7 @@ class StretchFinder:
             positions=positions[kept],
         )
 
-    def _covered(self, numbers: Array, places: Array, lengths: Array) -> tuple[Int64s, Floats]:
+    def _covered(self, numbers: Array, places: Array, lengths: Array) -> tuple[Array, Array]:
         """Words, and their weights, that the n-grams of each stretch cover, each once.
 
         Args:
@@ -125,6 +123,6 @@ class StretchFinder:
         begins = np.minimum(np.maximum(before, above + places), ends) - above
         weights = self.weights_before[places + lengths] - self.weights_before[begins]
         return (
-            np.bincount(numbers, places + lengths - begins).astype(np.int64),
+            np.bincount(numbers, places + lengths - begins),
             np.bincount(numbers, weights),
         )
