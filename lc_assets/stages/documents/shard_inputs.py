@@ -259,13 +259,8 @@ def stored_values(path: Path, columns: frozenset[str]) -> SignalsTable:
         CorruptFile: when the table cannot be read.
     """
     table = read_table(path, ["line", "url", *sorted(columns)])
-    return SignalsTable(
-        table["line"].to_numpy(),
-        table["url"].to_pylist(),
-        {name: table[name].to_numpy() for name in sorted(columns)},
-        0,
-        0,
-    )
+    values = {name: table[name].to_numpy() for name in sorted(columns)}
+    return SignalsTable(table["line"].to_numpy(), table["url"].to_pylist(), values, 0, 0)
 
 
 def duplicates_of_shard(task: ShardTask) -> frozenset[int] | None:
