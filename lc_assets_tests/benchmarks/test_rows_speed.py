@@ -16,7 +16,7 @@ from lc_assets.formats.arrays.grid import GridReader, create_grid
 from lc_assets.formats.arrays.grid_layout import GridLayout
 from lc_assets.formats.megatron.idx import idx_blocks
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
-from lc_assets.stages.megatron.megatron_rows import COPIED_ROWS, copy_rows
+from lc_assets.stages.megatron.megatron_rows import COPIED_ROWS, CopyTask, copy_rows
 from lc_assets.stages.rows.row_plans import plan_rows
 from lc_assets.stages.rows.token_grid import ROWS_FILE, BandTask, write_rows
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, ROW_TOKENS
@@ -139,7 +139,11 @@ def megatrons_way(grid, prefix):
 def test_the_copy_for_megatron_is_megatrons(rows, tmp_path):
     """Read, decode, check and write rows; MB of ids per CPU-second."""
     grid = write_grid(tmp_path / "train.zarr", rows)
-    fast, _ = cpu_seconds(lambda number: copy_rows(tmp_path, tmp_path / f"ours{number}", "train"))
+    fast, _ = cpu_seconds(
+        lambda number: copy_rows(
+            CopyTask(grid=tmp_path, folder=tmp_path / f"ours{number}", name="train")
+        )
+    )
     slow, _ = cpu_seconds(lambda number: megatrons_way(grid, tmp_path / f"theirs{number}"))
     reading, _ = cpu_seconds(lambda _: GridReader(grid).read())
     for suffix in (".bin", ".idx"):

@@ -18,12 +18,14 @@ values judged
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.build.building import run_shards
+from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DocumentsTask,
@@ -209,7 +211,11 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     )
     lines = read_some(path, evenly_spaced(n_listed, DIGESTS_AGAIN), ["id", "text_digest"])
     stated = {line["id"]: line["text_digest"] for line in lines}
-    digests = _digests_again(filtered, set(stated))
+    shards = {parse_document_id(name)[0].name for name in stated}
+    chosen = [path for path in files if path.name.removesuffix(DOCUMENTS_SUFFIX) in shards]
+    digests = dict[str, str]()
+    for found in by_workers(check_input, partial(_digests_again, chosen=set(stated)), chosen):
+        digests |= found
     wrong = [name for name, digest in stated.items() if digests.get(name) != digest]
     return CheckResult(
         passed=same and not wrong,
@@ -220,14 +226,12 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _digests_again(filtered: Path, chosen: set[str]) -> dict[str, str]:
-    shards = {parse_document_id(name)[0].name for name in chosen}
+def _digests_again(paths: Sequence[Path], chosen: set[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for path in documents_files(filtered):
-        if path.name.removesuffix(DOCUMENTS_SUFFIX) in shards:
-            for batch in _with_digests(path, ["id", "text_digest"]):
-                lines = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-                found |= {name: digest for name, digest in lines if name in chosen}
+    for path in paths:
+        for batch in _with_digests(path, ["id", "text_digest"]):
+            lines = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            found |= {name: digest for name, digest in lines if name in chosen}
     return found
 
 

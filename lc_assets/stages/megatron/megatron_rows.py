@@ -5,10 +5,14 @@ Each row is a document of exactly ``row_tokens`` tokens, in the grid's order; no
 token is added. A split without rows has no files: Megatron cannot map an empty ``.bin``.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from lc_assets.build.building import run_shards
+from lc_assets.build.check_runs import by_workers
 from lc_assets.build.recipe import plain
 from lc_assets.build.settings.rows import MegatronSettings
 from lc_assets.build.stage import (
@@ -27,6 +31,7 @@ from lc_assets.formats.megatron.gpt_index import read_gpt_index, write_gpt_index
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.lake.versions import Published
 from lc_assets.mixing.gpt_index import build_gpt_index
+from lc_assets.records import record
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.vocabulary import SPLITS
 
@@ -47,17 +52,31 @@ def write_megatron_rows(context: BuildContext, staging: StagingFolder) -> Counts
     """
     settings = context.recipe.megatron_rows
     grid = staging.inputs[f"token_grid/{staging.key}"].folder
-    copied = [copy_rows(grid, staging.folder, split) for split in SPLITS]
+    tasks = [CopyTask(grid=grid, folder=staging.folder, name=split) for split in SPLITS]
+    copied = run_shards(context, staging, copy_rows, tasks, what=f"Megatron {staging.key}")
     if (staging.folder / "train.idx").is_file():
         index_train(staging.folder, settings)
-    return Counts.total(copied)
+    return copied
 
 
-def copy_rows(grid: Path, folder: Path, split: str) -> Counts:
+@record
+class CopyTask:
+    """The rows of a grid's split ``name``, to be copied into ``folder``."""
+
+    grid: Path
+    folder: Path
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.grid} {self.name}"
+
+
+def copy_rows(task: CopyTask) -> Counts:
     """Write one split's rows as ``{split}.bin`` and ``{split}.idx``."""
-    reader = GridReader(grid / f"{split}.zarr")
+    split, reader = task.name, GridReader(task.grid / f"{task.name}.zarr")
     if reader.n_rows:
-        with MegatronWriter.publishing(folder / split, megatron_dtype(reader.vocab_size)) as writer:
+        prefix, dtype = task.folder / split, megatron_dtype(reader.vocab_size)
+        with MegatronWriter.publishing(prefix, dtype) as writer:
             for block in plan_rows(reader.n_rows, COPIED_ROWS):
                 for row in reader.read(slice(block.start, block.stop)):
                     writer.add(row)
@@ -108,13 +127,25 @@ def samples_of(megatron: Published) -> int:
 def megatron_rows_are_the_grids_rows(check_input: CheckInput) -> CheckResult:
     """Each data set has the grid's rows, row by row, each exactly full."""
     grid = check_input.only_input("token_grid").folder
-    wrong: list[str] = []
-    n_rows = 0
-    for split in SPLITS:
+    found = by_workers(check_input, partial(_wrong_rows, grid, check_input.folder), SPLITS)
+    wrong = [words for complaints, _ in found for words in complaints]
+    n_rows = sum(n_copied for _, n_copied in found)
+    return CheckResult(
+        passed=not wrong and n_rows == check_input.counts.kept,
+        message="; ".join(wrong[:5])
+        or f"{n_rows:,} rows, first, middle and last of each split compared token by token",
+        values={"rows": n_rows},
+    )
+
+
+def _wrong_rows(grid: Path, folder: Path, splits: Sequence[str]) -> tuple[list[str], int]:
+    """How the copies of some splits differ from a grid, and their number of rows."""
+    wrong, n_rows = list[str](), 0
+    for split in splits:
         rows = GridReader(grid / f"{split}.zarr")
         if not rows.n_rows:
             continue
-        data = MegatronReader(check_input.folder / split)
+        data = MegatronReader(folder / split)
         n_rows += len(data)
         if len(data) != rows.n_rows or not (np.asarray(data.lengths) == rows.row_tokens).all():
             wrong.append(
@@ -125,12 +156,7 @@ def megatron_rows_are_the_grids_rows(check_input: CheckInput) -> CheckResult:
             for row in sorted({0, rows.n_rows // 2, rows.n_rows - 1})
             if not np.array_equal(rows.read(slice(row, row + 1))[0], data[row])
         ]
-    return CheckResult(
-        passed=not wrong and n_rows == check_input.counts.kept,
-        message="; ".join(wrong[:5])
-        or f"{n_rows:,} rows, first, middle and last of each split compared token by token",
-        values={"rows": n_rows},
-    )
+    return wrong, n_rows
 
 
 def the_index_shuffles_whole_epochs(check_input: CheckInput) -> CheckResult:
