@@ -25,7 +25,14 @@ from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.packed_spans import PackedSpans, span_files
 from lc_assets.loaders.arrays import RowSource, ZarrRows
 from lc_assets.loaders.grid import WalkingLoader, WalkOptions
-from lc_assets.loaders.rows import array_kind, below, local_copy, location, open_rows, version_at
+from lc_assets.loaders.rows import (
+    array_kind,
+    below,
+    compared_copy,
+    location,
+    open_rows,
+    version_at,
+)
 
 if TYPE_CHECKING:
     from lc_assets.loaders.provenance import PackedPiece
@@ -169,7 +176,7 @@ def open_packed(
 
     Raises:
         NotPublished: if there are no packed rows.
-        CorruptFile: if a file does not have its format.
+        CorruptFile: if a file does not have its format, or spans differ from their receipt.
         Mismatch: if rows and spans are of different versions.
         BadInput: if there is no such split, or nothing to open.
         Unreachable: if a server does not answer, also when retried.
@@ -178,7 +185,7 @@ def open_packed(
     if array_kind(below(at, f"{split}.zarr")) is None:
         at = version_at(at)
     rows = open_rows(at, split, cache_bytes=cache_bytes)
-    with local_copy(at, *(path.name for path in span_files(Path(), split))) as folder:
+    with compared_copy(at, *(path.name for path in span_files(Path(), split))) as folder:
         spans = PackedSpans.open(folder, split, row_tokens=rows.row_tokens)
         if not isinstance(at, Path):
             spans = PackedSpans(*map(np.array, (spans.first, spans.stop, spans.document)))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from lc_assets.errors import BadInput, Mismatch, NotPublished
+from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.files import Files, LocalFiles, Piece, coalesced, cut_out
 from lc_assets.formats.arrays.flat import FlatReader
 from lc_assets.formats.arrays.grid import GridReader
@@ -69,7 +69,7 @@ def open_rows(
         BadInput: if there is nothing to open at ``path``, or the cache cannot hold one chunk.
         NotPublished: if the lake lacks the order, one of its grids, or the release.
         Mismatch: if a grid is not the one that the order was made for.
-        CorruptFile: if a file does not have its format.
+        CorruptFile: if a file does not have its format, or the order's differ from its receipt.
         Unreachable: if a server does not answer, also when retried.
     """
     require_split(split)
@@ -126,6 +126,30 @@ def local_copy(at: At, *names: str) -> Iterator[Path]:
         yield Path(copies)
 
 
+@contextlib.contextmanager
+def compared_copy(at: At, *names: str) -> Iterator[Path]:
+    """The folder of a version, or copies of its small files, as `local_copy`, after comparing them
+    with the version's receipt if there is one.
+
+    Raises:
+        NotPublished: if one of a URL's files is missing.
+        CorruptFile: if one differs from the receipt; names it.
+    """
+    from lc_assets.lake.digests import is_unchanged, matching
+    from lc_assets.lake.receipts import RECEIPT
+    from lc_assets.lake.versions import Published, how_to_repair
+
+    receipt = [RECEIPT] if _holds(at, RECEIPT) else []
+    with local_copy(at, *names, *receipt) as folder:
+        for fact in matching(Published.at(folder).receipt.files, names) if receipt else ():
+            path = folder / fact.path
+            if path.exists() and not is_unchanged(path, fact):
+                raise CorruptFile(
+                    f"{below(at, fact.path)}: differs from its receipt: {how_to_repair(str(at))}"
+                )
+        yield folder
+
+
 def _open(at: At, split: str, cache: ChunkCache) -> ZarrRows | InterleavedRows:
     for array in (at, below(at, f"{split}.zarr")):
         if (kind := array_kind(array)) is not None:
@@ -158,7 +182,7 @@ def _open_order(at: At, split: str, cache: ChunkCache) -> InterleavedRows:
     from lc_assets.lake.versions import Published
 
     lake = at.absolute().parents[2] if isinstance(at, Path) else at.rsplit("/", 3)[0]
-    with local_copy(at, SOURCES, *(path.name for path in order_files(Path(), split))) as folder:
+    with compared_copy(at, SOURCES, *(path.name for path in order_files(Path(), split))) as folder:
         order = GlobalOrder.open(folder, split)
         if not isinstance(at, Path):
             order = replace(order, source=np.array(order.source), row=np.array(order.row))

@@ -16,6 +16,8 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.digests import FileFact, digest_of_facts
 from lc_assets.lake.receipts import RECEIPT, encode_json, with_checksum
 from lc_assets.lake.versions import Published
+from lc_assets.loaders.packed import open_packed
+from lc_assets.loaders.rows import open_rows
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication.deciding import contaminated
@@ -74,6 +76,34 @@ def test_no_stage_reads_a_flipped_bit(
         path.write_bytes(content)
         shutil.rmtree(partition.folder)
         away.rename(partition.folder)
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+@pytest.mark.parametrize(
+    ("stage", "key", "name", "opened"),
+    [
+        ("longcrawl", "all", "train_row.npy", open_rows),
+        ("longcrawl", "all", "sources.json", open_rows),
+        ("packed_rows", OLD, "train_first_span.npy", open_packed),
+        ("packed_rows", OLD, "train_span_stop.npy", open_packed),
+        ("packed_rows", OLD, "train_span_document.npy", open_packed),
+    ],
+)
+def test_no_loader_opens_a_flipped_order_or_span(whole, scheme, stage, key, name, opened):
+    """From a folder and from a URL; the receipt beside it tells. Without one, it is not known."""
+    home = whole.context.lake.partition(stage, key).require().folder
+    path, receipt = home / name, home / RECEIPT
+    content, facts = path.read_bytes(), receipt.read_bytes()
+    try:
+        flipped(path, len(content) - 2)
+        with pytest.raises(CorruptFile, match=f"{re.escape(f'{scheme}{path}')}: .*lc rebuild"):
+            opened(f"{scheme}{home}")
+        path.write_bytes(content)
+        receipt.unlink()
+        opened(f"{scheme}{home}")
+    finally:
+        path.write_bytes(content)
+        receipt.write_bytes(facts)
 
 
 def test_removals_are_checked_without_reading_texts(whole, monkeypatch):
