@@ -34,7 +34,7 @@ from lc_assets.stages.releases.auditing import Audit
 from lc_assets.stages.releases.pruning import carry_out, plan_pruning
 from lc_assets.stages.releases.releasing import release, release_damage
 from lc_assets.stages.rows.token_grid import rows_table
-from lc_assets.stages.withdrawal.withdrawn_documents import entries_of
+from lc_assets.stages.withdrawal.matching import named_by
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import (
     TINY_ROW_TOKENS,
@@ -167,8 +167,10 @@ class World:
         shards: records by snapshot and tag.
         recipe: of the next build.
         entries: kind and value.
-        withdrawn: records that an entry has matched when the lake was built.
-        forgetful: whether what was withdrawn cannot be known from what is upstream now.
+        listed: digests of records that an entry matched at a build.
+        withdrawn: records that passed the filter at a build and had one of these digests, or the
+            text of such a record.
+        copies: records that passed it beside one of the former, and were like it.
         releases: names.
         history: what was done, in words.
     """
@@ -177,8 +179,9 @@ class World:
     shards: dict[str, dict[str, list[Record]]] = field(default_factory=dict)
     recipe: Any = None
     entries: list[tuple[str, str]] = field(default_factory=list)
+    listed: set[str] = field(default_factory=set)
     withdrawn: set[Record] = field(default_factory=set)
-    forgetful: bool = False
+    copies: set[Record] = field(default_factory=set)
     releases: list[str] = field(default_factory=list)
     history: list[str] = field(default_factory=list)
 
@@ -247,37 +250,50 @@ class World:
 
     def withdraw(self, kind: str, name: str) -> None:
         """Add an entry for a document, by one of its values."""
-        record = self.documents()[name]
-        value = {
-            "document": name,
-            "url": record.url,
-            "domain": f"site{record.family}.example.org",
-            "digest": record.digest,
-        }[kind]
+        value = self._values(name, self.documents()[name])[kind]
         if (kind, value) not in self.entries:
             self.entries.append((kind, value))
-            self.withdrawn.add(record)
             self._write_list()
+
+    def take_out(self, number: int) -> None:
+        """Remove an entry from the list: what it withdrew stays withdrawn."""
+        del self.entries[number]
+        self._write_list()
 
     def _write_list(self) -> None:
         lines = [f"{kind},{value},asked for,2026-03-01" for kind, value in self.entries]
         path = Path(self.recipe.withdrawn_documents.lists[0])
         path.write_text("\n".join([",".join(COLUMNS), *lines, ""]))
 
-    def _matched(self) -> set[Record]:
-        """Records that entries match now by what stays the same when lines move."""
-        values = {
-            "url": lambda record: record.url,
-            "domain": lambda record: f"site{record.family}.example.org",
-            "digest": lambda record: record.digest,
-        }
-        records = set(self.documents().values())
+    def _values(self, name: str, record: Record) -> dict[str, str]:
+        """What entries can name a document by."""
         return {
-            record
-            for record in records
-            for kind, of in values.items()
-            if (kind, of(record)) in self.entries
+            "document": name,
+            "url": record.url,
+            "domain": f"site{record.family}.example.org",
+            "digest": record.digest,
         }
+
+    def _note_withdrawn(self) -> None:
+        """Add what a build withdraws now to what was withdrawn before."""
+        documents, least = self.documents(), self.recipe.filtered_documents.min_words
+        filtered = {of for of in documents.values() if len(of.text.split()) >= least}
+        self.listed |= {
+            record.digest
+            for name, record in documents.items()
+            if not set(self._values(name, record).items()).isdisjoint(self.entries)
+        }
+        self.withdrawn |= {record for record in filtered if record.digest in self.listed}
+        texts = {record.text for record in self.withdrawn}
+        self.withdrawn |= {record for record in filtered if record.text in texts}
+        self.listed |= {record.digest for record in self.withdrawn}
+        if self.recipe.near_duplicate_pairs.near:
+            bound = self.recipe.removed_documents.threshold + SURE
+            self.copies |= {
+                record
+                for record, of in itertools.product(filtered, self.withdrawn & filtered)
+                if similarity(record.text, of.text) >= bound
+            }
 
     def prune(self) -> None:
         """Delete what nothing needs."""
@@ -296,9 +312,7 @@ class World:
         """Build, and return what does not hold; with ``compare``, also beside a build from
         nothing.
         """
-        self.withdrawn |= self._matched()
-        present = set(self.documents().values())
-        self.forgetful |= not self.withdrawn <= present
+        self._note_withdrawn()
         snapshots = sorted(self.shards)
         try:
             build_all(self.context(), snapshots)
@@ -309,10 +323,9 @@ class World:
             for made in plan(self.lake, self.recipe, snapshots)
             if made.status != "current"
         ]
-        entries = {entry.sought for entry in entries_of(self.recipe.withdrawn_documents)}
         found += [
             Violation(OF_AUDIT.get(one.what, ROWS), one.sentence)
-            for one in Audit(self.lake, entries).run()
+            for one in Audit(self.lake, *named_by(self.recipe.withdrawn_documents)).run()
             if one.wrong
         ]
         found += itertools.chain(self._served_wrongly(), self._lost(), self._untraced())
@@ -334,12 +347,11 @@ class World:
         """
         records, rows = self.documents(), self._rows()
         near = self.recipe.near_duplicate_pairs.near
-        bound = self.recipe.removed_documents.threshold + SURE if near else 1.0
+        gone = self.withdrawn | self.copies
+        digests, texts = {of.digest for of in gone} | self.listed, {of.text for of in gone}
         for name in rows:
-            for other in self.withdrawn:
-                alike = similarity(records[name].text, other.text)
-                if records[name].digest == other.digest or alike >= bound:
-                    yield Violation(WITHDRAWN, f"{name}, {records[name]}, of {other}: {alike:.3f}")
+            if records[name].digest in digests or records[name].text in texts:
+                yield Violation(WITHDRAWN, f"{name}, {records[name]}")
         heldout = [name for name, row in rows.items() if row["split"] == "heldout"]
         for name, other in itertools.product(rows.keys() - heldout, heldout if near else ()):
             alike = similarity(records[name].text, records[other].text)
@@ -375,13 +387,15 @@ class World:
             yield Violation(TRACED, "the first row of the order")
 
     def _unlike_scratch(self, snapshots: list[str]) -> Iterator[Violation]:
-        """How the lake differs from one that is built from nothing."""
+        """How the lake differs from one that is built from nothing but what was withdrawn."""
         shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+        memory = "withdrawn_documents"
+        shutil.copytree(self.folder / "lake" / memory, self.folder / "scratch" / memory)
         context = self.context("scratch")
         for name, built in build_all(context, snapshots).items():
             ours, other = self.lake.partition(*name.split("/")), built.published
             same = ours.finished(other.version)
             if same is not None and same.digest != other.digest:
                 yield Violation(VERSIONS, f"{name}/{other.version}")
-            if ours.require().digest != other.digest and not self.forgetful:
+            if ours.require().digest != other.digest:
                 yield Violation(SCRATCH, name)

@@ -28,7 +28,7 @@ from lc_assets.build.stage import (
     StagingFolder,
 )
 from lc_assets.counts import Counts
-from lc_assets.errors import CheckFailed, DamagedInput, LcError
+from lc_assets.errors import Busy, CheckFailed, DamagedInput, LcError
 from lc_assets.execution.environment import versions_of
 from lc_assets.execution.executor import CONTAINING_POLICY
 from lc_assets.execution.on_ray import executor_at
@@ -89,6 +89,8 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
     with publication(partition, fingerprint.version) as publishing:
         if publishing.finished is not None:
             return Built(published=publishing.republish(publishing.finished), reused=True)
+        if stage.remembers and stage.inputs(context.lake, context.recipe, key) != read:
+            raise Busy(f"{partition.name}: an input was published meanwhile; run this again")
         shards = shards_of(stage.sharding, fingerprint, read, partition) if stage.sharding else None
         staging = StagingFolder(
             folder=partition.folder / fingerprint.version,

@@ -6,7 +6,7 @@ as one group, 79,000 lines take 30. On the disk small groups cost nothing: the t
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.tables import COMPRESSION, mapped_table, read_table, require_columns
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.key_index import KeyIndex
 from lc_assets.publishing import publish
 from lc_assets.records import frozen
-from lc_assets.text.links.addresses import Kind, keys_of, normal, values_of
+from lc_assets.text.links.addresses import (
+    Kind,
+    domains_above,
+    host_of,
+    keys_of,
+    normal,
+    values_of,
+)
 
 GROUP_LINES = 1024
 
@@ -171,6 +179,7 @@ class ScannedTable:
         for number, (kind, value) in enumerate(wanted):
             numbers.setdefault(kind, {})[value] = number
         table = read_table(self.path, self.columns)
+        table = table.filter(_may_be_found(table, numbers))
         hits = [
             (of_kind[value], place)
             for place, line in enumerate(table.select(["id", "url", "digest"]).to_pylist())
@@ -179,6 +188,33 @@ class ScannedTable:
             if value in of_kind
         ]
         return [(number, table.slice(place, 1).to_pylist()[0]) for number, place in sorted(hits)]
+
+
+_HOST = r"(?s)^([^/?#\\]*[/\\]+[^/?#\\]*).*"
+"""The beginning of an address that its host is read from."""
+
+
+def _may_be_found(table: pa.Table, wanted: Mapping[Kind, Collection[str]]) -> pa.ChunkedArray:
+    """Which lines of a table have an id or digest that is wanted, or a host of such a domain or
+    address. Each host is read once, as reading an address takes longer than all else.
+    """
+    found = pc.is_in(table["id"], pa.array(wanted.get("document", ()), pa.string()))
+    digests = pa.array(wanted.get("digest", ()), pa.string())
+    found = pc.or_kleene(found, pc.is_in(table["digest"], digests))
+    hosts = {domains_above(host_of(address))[:1] for address in wanted.get("url", ())}
+    if () in hosts:
+        return pc.is_valid(table["id"])  # an address without a host may be written anyhow
+    domains = {*wanted.get("domain", ()), *(name for names in hosts for name in names)}
+    if not domains:
+        return found
+    beginnings = pc.replace_substring_regex(table["url"], _HOST, r"\1").dictionary_encode()
+    known = {
+        beginning
+        for chunk in beginnings.chunks
+        for beginning in chunk.dictionary.to_pylist()
+        if not domains.isdisjoint(domains_above(host_of(beginning)))
+    }
+    return pc.or_kleene(found, pc.is_in(beginnings, pa.array(known, pa.string())))
 
 
 def lines_where(path: Path, condition: Any) -> list[dict[str, Any]]:

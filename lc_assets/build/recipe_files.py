@@ -25,6 +25,8 @@ _PATHS = (
     ".filtered_documents.models.*",
     ".contaminated_documents.against",
     ".withdrawn_documents.lists",
+    ".withdrawn_documents.required_lists",
+    ".withdrawn_documents.reinstated",
     ".referral_report.words",
 )
 _NAMES_OR_PATHS = (

@@ -1,6 +1,6 @@
 """The declaration of a stage."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -198,6 +198,8 @@ class Stage:
             build, so that later changes are noticed.
         randomness: what is drawn and how, for the receipt.
         wanted: whether a recipe enables the stage.
+        remembers: whether a version knows what the next one cannot see elsewhere; that is then also
+            made from it. By default none does.
         refused: why a recipe that enables the stage cannot have it; empty if it can.
         partitioned_by: the kind of partition keys.
         group: asset group in the UI.
@@ -229,6 +231,7 @@ class Stage:
     state: Callable[["BuildContext", SnapshotId], str] | None = None
     randomness: Callable[[Recipe, str], dict[str, str]] = lambda _recipe, _key: {}
     wanted: Callable[[Recipe], bool] = lambda _recipe: True
+    remembers: Callable[[Published], bool] | None = None
     refused: Callable[[Recipe], str] = lambda _recipe: ""
     partitioned_by: Literal["snapshot", "mix", "nothing"] = "snapshot"
     group: str = "documents"
@@ -263,7 +266,7 @@ class Stage:
         """
         from lc_assets.build.building import build
 
-        with verified_reads(context.executor, (self.name, key)):
+        with verified_reads(context.executor, (self.name, key) if self.sharding else ("", "")):
             return build(context, self, parse_snapshot(key))
 
     def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
@@ -282,27 +285,9 @@ class Stage:
         Raises:
             NotPublished: when a stage reads its own partition only, and an input is not published.
         """
-        read: list[Published] = []
-        for stage, found in self.reads.items():
-            if not found.is_needed(recipe):
-                continue
-            if self.reads_others:
-                read += self._published(lake, recipe, key, stage)
-            elif found.only is not None:
-                read.append(lake.partition(stage, found.only(key)).require())
-        return {published.name: published for published in read}
+        from lc_assets.build.inputs import inputs_of
 
-    def _published(self, lake: Lake, recipe: Recipe, key: str, stage: str) -> Iterator[Published]:
-        """The published partitions of one stage that are read."""
-        found = self.reads[stage]
-        for other in lake.keys(stage) if found.only is None else [found.only(key)]:
-            if not found.selects(recipe, key, other):
-                continue
-            partition = lake.partition(stage, other)
-            by_summary = found.by_summary and other != key
-            published = partition.current_summary() if by_summary else partition.current()
-            if published is not None:
-                yield published
+        return inputs_of(self, lake, recipe, key)
 
     def digests_of(self, read: Mapping[str, Published]) -> dict[str, str]:
         """Digests of its inputs by name, and as ``receipts`` that of what it cites of them."""

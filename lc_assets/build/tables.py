@@ -93,6 +93,16 @@ WITHDRAWN = pa.schema(
 listed ``for_id``, and by which entry.
 """
 
+REMEMBERED = pa.schema(
+    {
+        **dict.fromkeys(("id", "url", "digest", "text_digest", "how"), "string"),
+        **dict.fromkeys(("kind", "value", "reason", "date"), "string"),
+    }
+)
+"""`withdrawn_documents`: every content that was ever withdrawn, by the id it had, and the entry
+that withdrew it; ``digest`` as in `DROPPED`.
+"""
+
 SWEEP = pa.schema(
     {
         "rule": "string",

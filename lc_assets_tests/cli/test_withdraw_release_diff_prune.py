@@ -159,11 +159,12 @@ def test_the_report_says_what_was_taken_out_and_what_holds_it(lc, lake):
     lake.say(("document", id_of(OLD, ALONE_OLD)), reason="court order", date="2026-02-01")
     stage_named("withdrawn_documents").build(lake.context, "all")
     said = lc("withdraw", lake.lake.root, "--report")
-    assert "2026-02-01 court order 1 1 0 0 1" in words_of(said)
+    assert "2026-02-01 court order 1 1 0 0 0 1" in words_of(said)
+    assert "1 contents are remembered" in said.out
     assert "1 documents are withdrawn, 1 of them are still served: see `lc plan`" in said.out
     lake.build()
     said = lc("withdraw", lake.lake.root, "--report")
-    assert "2026-02-01 court order 1 1 0 0 0" in words_of(said)
+    assert "2026-02-01 court order 1 1 0 0 0 0" in words_of(said)
     assert f"token_grid/{OLD}/" in said.out
     assert "0 of them are still served" in said.out
 

@@ -39,11 +39,12 @@ from lc_assets_tests.random_histories import (
     SNAPSHOTS,
     TAGS,
     VERSIONS,
+    WITHDRAWN,
     Record,
     World,
 )
 
-HOLD = frozenset({PLAN, ROWS, RELEASED, SCRATCH, VERSIONS})
+HOLD = frozenset({PLAN, ROWS, RELEASED, SCRATCH, VERSIONS, WITHDRAWN})
 """The invariants that hold. One is added when what broke it is corrected; none is ever taken out."""
 STEPS = int(os.environ.get("LC_STEPS", "2000"))
 PHASES = (Phase.generate, Phase.shrink) if "LC_INVARIANTS" in os.environ else (Phase.generate,)
@@ -161,13 +162,11 @@ class Histories(RuleBasedStateMachine):
     @rule(threshold=st.sampled_from([0.7, 0.8, 0.9]))
     def the_threshold_moves(self, threshold):
         self.world.change("removed_documents", threshold=threshold)
-        self.world.forgetful |= bool(self.world.entries)
         self.settled(f"threshold = {threshold}")
 
     @rule(near=st.booleans())
     def near_duplicates_are_looked_for(self, near):
         self.world.change("near_duplicate_pairs", near=near)
-        self.world.forgetful |= bool(self.world.entries)
         self.settled(f"near = {near}")
 
     @rule(prefer=st.sampled_from([("oldest",), ("newest",), ("longest", "oldest")]))
@@ -202,6 +201,14 @@ class Histories(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(names))
         self.world.withdraw(kind, name)
         self.settled(f"{kind} of {name} is withdrawn")
+
+    @precondition(lambda self: self.world.entries)
+    @rule(data=st.data())
+    def an_entry_is_taken_out_of_the_list(self, data):
+        number = data.draw(st.integers(0, len(self.world.entries) - 1))
+        words = "the entry {} {} is taken out".format(*self.world.entries[number])
+        self.world.take_out(number)
+        self.settled(words)
 
     @precondition(lambda self: self.world.history[-1] not in ("prune", "release"))
     @rule()

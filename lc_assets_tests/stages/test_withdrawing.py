@@ -17,6 +17,7 @@ from lc_assets.build.settings.common import WithdrawalSettings
 from lc_assets.build.settings.rows import MixSettings
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.lists import withdrawal_lists
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.catalogue import stage_named
@@ -247,7 +248,7 @@ def test_every_kind_finds_its_documents(whole, lake):
     lake.say(("domain", "Site4.Example.org"))
     lake.build()
     wanted = {id_of(snapshot, 4, tag) for snapshot in SNAPSHOTS for tag in TAGS}
-    assert whole.served() - lake.served() == wanted & whole.served()
+    assert whole.served() - lake.served() == (wanted | {line["id"]}) & whole.served()
     lake.say(("domain", "example.org"))
     stage_named("withdrawn_documents").build(lake.context, "all")
     assert withdrawn(lake).keys() >= whole.served()
@@ -268,14 +269,25 @@ def test_other_words_build_nothing_but_the_list(lake):
     assert {line["reason"] for line in withdrawn(lake).values()} == {"another, longer reason"}
 
 
-def test_an_entry_taken_back_gives_the_first_bytes_again(whole, lake):
-    """Every version is found finished; every digest is the first one."""
-    lake.say(("document", id_of(OLD, ALONE_OLD)), ("domain", "site1.example.org"))
-    lake.build()
+def test_a_reinstated_entry_gives_the_first_bytes_again(whole, lake):
+    """Taken out of the list, the entries stay in force; reinstated, every digest is the first."""
+    entries = [("document", id_of(OLD, ALONE_OLD)), ("domain", "site1.example.org")]
+    lake.say(*entries)
+    gone = digests(lake.build())
     lake.say()
-    again = lake.build()
-    assert digests(again) == whole.digests()
-    assert all(built.reused for built in again.values())
+    assert {name for name, digest in digests(lake.build()).items() if digest != gone[name]} == {
+        *LOOKED_UP,
+        f"removed_documents/{OLD}",  # its reasons
+    }
+    path = lake.list_file.with_name("reinstated.csv")
+    lake.say(*entries)
+    lake.list_file.rename(path)
+    lake.say()
+    recipe = lake.context.recipe
+    named = msgspec.structs.replace(recipe.withdrawn_documents, reinstated=(str(path),))
+    recipe = msgspec.structs.replace(recipe, withdrawn_documents=named)
+    lake = replace(lake, context=replace(lake.context, recipe=recipe))
+    assert digests(lake.build()) == whole.digests()
 
 
 def test_several_lists_count_as_one(lake, tmp_path):
@@ -366,13 +378,13 @@ def test_a_list_that_cannot_be_read_stops_everything(lake):
 
 def test_a_list_that_changes_meanwhile_is_noticed(lake, monkeypatch):
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    read, changed = withdrawing.read_withdrawals, []
+    read, changed = withdrawal_lists.read_withdrawals, []
 
     def reading(path):
         changed.append(path)
-        return read(path)[: 1 if len(changed) < 2 else 0]
+        return read(path)[: 1 if len(changed) < 3 else 0]
 
-    monkeypatch.setattr(withdrawing, "read_withdrawals", reading)
+    monkeypatch.setattr(withdrawal_lists, "read_withdrawals", reading)
     with pytest.raises(Mismatch, match="changed while it was read"):
         stage_named("withdrawn_documents").build(lake.context, "all")
 

@@ -107,6 +107,10 @@ class WithdrawalSettings(Settings):
     Attributes:
         lists: files in the format of `lc_assets.formats.lists.withdrawal_lists`; ``LC_WITHDRAWN``
             names further ones.
+        required_lists: those of the lists each of whose entries must match a document, or have
+            matched one before.
+        reinstated: lists of what is served again although it was withdrawn before: documents that
+            an entry matches, and those that were withdrawn by an equal entry. Applied last.
         same_content: whether other copies of a listed document's content are withdrawn too, in any
             snapshot: documents with the same digest, and near duplicates of at least
             ``removed_documents.threshold``. With ``stays``, only listed documents are withdrawn; a
@@ -114,6 +118,8 @@ class WithdrawalSettings(Settings):
     """
 
     lists: tuple[str, ...] = ()
+    required_lists: tuple[str, ...] = ()
+    reinstated: tuple[str, ...] = ()
     same_content: Literal["goes", "stays"] = "goes"
 
 

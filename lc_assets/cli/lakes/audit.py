@@ -1,6 +1,5 @@
 """``lc audit``: a last, independent pass over everything that a lake serves."""
 
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -10,7 +9,6 @@ from typer import Option
 from lc_assets.build.recipe_files import read_recipe, recorded_recipe
 from lc_assets.cli import options
 from lc_assets.cli.printing import print_error, say, table
-from lc_assets.formats.lists.withdrawal_lists import read_withdrawals
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.receipts import encode_json
 from lc_assets.lake.releases import lake_of_release
@@ -36,12 +34,12 @@ def audit(
     Example: lc audit lake
     """
     from lc_assets.stages.releases.auditing import Audit
+    from lc_assets.stages.withdrawal.matching import named_by
 
     opened = open_lake(lake)
     settings = read_recipe(recipe or recorded_recipe(lake), withdrawn=withdrawn)
-    lists = settings.withdrawn_documents.lists
-    entries = {entry.sought for name in lists for entry in read_withdrawals(Path(name))}
-    found = Audit(opened if release is None else lake_of_release(opened, release), entries).run()
+    named = named_by(settings.withdrawn_documents)
+    found = Audit(opened if release is None else lake_of_release(opened, release), *named).run()
     faults = [one.sentence for one in found if one.wrong]
     if json:
         typer.echo(encode_json(found).decode(), nl=False)

@@ -16,15 +16,25 @@ from lc_assets.cli.inspect.show import end_with
 from lc_assets.cli.lakes.plan import LakeOptions, recipe_of_lake
 from lc_assets.cli.printing import facts, heading, print_error, say, sized, table
 from lc_assets.errors import BadInput
-from lc_assets.formats.lists.withdrawal_lists import Withdrawal, append_withdrawal, line_of
+from lc_assets.formats.lists.withdrawal_lists import (
+    Withdrawal,
+    append_withdrawal,
+    entries_of,
+    line_of,
+)
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.releases import gone_of, read_release, release_names
 from lc_assets.stages.releases import pruning, releasing
 from lc_assets.stages.releases.pruning import Pruning
 from lc_assets.stages.withdrawal import reporting
+from lc_assets.stages.withdrawal.matching import (
+    moved_documents,
+    remembered_lines,
+    resolve,
+)
 from lc_assets.stages.withdrawal.reporting import affected_by, partitions_to_rebuild
-from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, resolve, withdrawn_lines
+from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, withdrawn_lines
 
 STILL_HELD = 3
 
@@ -195,7 +205,7 @@ def withdraw(
                 "--report lists all withdrawals; it takes no --document, --url, "
                 "--domain or --digest"
             )
-        _show_report(folder)
+        _show_report(folder, settings)
         return
     if len(named) != 1 or reason is None or (listed is None and not dry_run):
         raise BadInput(
@@ -227,11 +237,13 @@ def _append(path: Path, entry: Withdrawal, recipe: Recipe) -> None:
 def _show_affected(lake: Lake, entry: Withdrawal, recipe: "Recipe") -> None:
     """Print the documents that an entry matches, and what will be rebuilt."""
     published = (found for stage in STAGE.upstream for found in lake.published(stage).values())
-    lines = resolve([entry], {found.name: found for found in published}, recipe)
+    found = resolve([entry], {found.name: found for found in published}, recipe)
+    lines = found.withdrawn
     if not lines:
+        n_dropped = len(found.remembered)
         say(
-            f"no filtered document matches {entry.kind} {entry.value}; it will "
-            "apply to later snapshots"
+            f"no filtered document matches {entry.kind} {entry.value}, {n_dropped:,} dropped ones "
+            "do; it will apply to later snapshots"
         )
         return
     shown = [
@@ -251,11 +263,12 @@ def _show_affected(lake: Lake, entry: Withdrawal, recipe: "Recipe") -> None:
     )
 
 
-def _show_report(lake: Lake) -> None:
-    """Print withdrawals by date and reason, and the versions that still contain withdrawn
-    documents.
+def _show_report(lake: Lake, recipe: Recipe) -> None:
+    """Print withdrawals by date and reason, what is remembered, and the versions that still contain
+    withdrawn documents.
     """
-    lines = withdrawn_lines(lake.partition(STAGE.name).require())
+    published = lake.partition(STAGE.name).require()
+    lines, remembered = withdrawn_lines(published), remembered_lines(published)
     by_reason = reporting.withdrawn_by_reason(lake, lines)
     heading("Withdrawn, by date and reason")
     table(reporting.COLUMNS, [tuple(line.values()) for line in by_reason])
@@ -272,4 +285,7 @@ def _show_report(lake: Lake) -> None:
         f"{len(lines):,} documents are withdrawn, {served:,} of them are still served"
         + ("" if not served else ": see `lc plan`")
     )
+    say(f"{len(remembered):,} contents are remembered")
+    for name in moved_documents(remembered, entries_of(recipe.withdrawn_documents.lists)):
+        say(f"{name} is listed, and another content has stood there before: name the digest")
     say("`lc prune --purge` deletes versions that are not published")

@@ -15,8 +15,8 @@ columns::
 column        what
 ============  ================================================================================
 ``kind``      ``document``, ``url``, ``domain`` or ``digest``; what each matches is in
-              `lc_assets.text.links.addresses`
-``value``     the id, address, domain or digest
+              `lc_assets.text.links.addresses`. Or ``passage``: documents that contain a text
+``value``     the id, address, domain, digest or text, of at least 8 words
 ``reason``    in words, for people and reports; not empty
 ``date``      of the entry, YYYY-MM-DD
 ============  ================================================================================
@@ -30,7 +30,8 @@ import csv
 import datetime as dt
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Self
 
@@ -40,6 +41,9 @@ from lc_assets.records import record
 from lc_assets.text.links.addresses import KINDS, Kind, host_of, is_public_suffix, normal
 from lc_assets.vocabulary import parse_document_id
 
+ENTRY_KINDS: tuple[Kind, ...] = (*KINDS, "passage")
+LEAST_WORDS = 8
+"""Of a passage: shorter ones stand in many documents."""
 COLUMNS = ("kind", "value", "reason", "date")
 MAX_LINE_CHARS = 16_384
 MAX_LIST_BYTES = 64 << 20
@@ -50,12 +54,13 @@ _TEXT_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 @record
 class Withdrawal:
-    """One entry: what is withdrawn, why, and since when."""
+    """One entry: what is withdrawn, why, and since when; ``where`` it stands, for messages."""
 
     kind: Kind
     value: str
     reason: str
     date: str
+    where: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         for name in COLUMNS:
@@ -74,7 +79,7 @@ class Withdrawal:
         _require_sound(self.kind, self.value)
 
     @classmethod
-    def of(cls, cells: Sequence[str]) -> Self:
+    def of(cls, cells: Sequence[str], where: str = "") -> Self:
         """An entry from the cells of its line.
 
         Raises:
@@ -86,10 +91,10 @@ class Withdrawal:
                 "with a comma in quotes"
             )
         named, value, reason, date = cells
-        kind = next((known for known in KINDS if known == named), None)
+        kind = next((known for known in ENTRY_KINDS if known == named), None)
         if kind is None:
-            raise BadInput(f"no kind {named!r}; there are {', '.join(KINDS)}")
-        return cls(kind=kind, value=value, reason=reason, date=date)
+            raise BadInput(f"no kind {named!r}; there are {', '.join(ENTRY_KINDS)}")
+        return cls(kind=kind, value=value, reason=reason, date=date, where=where)
 
     @property
     def sought(self) -> tuple[Kind, str]:
@@ -121,7 +126,7 @@ def parse_withdrawals(text: str, *, where: str) -> list[Withdrawal]:
                 )
             continue
         try:
-            entry = Withdrawal.of(cells)
+            entry = Withdrawal.of(cells, at)
         except LcError as error:
             raise BadInput(f"{at}: {error}") from error
         if entry.sought in lines:
@@ -144,6 +149,19 @@ def read_withdrawals(path: Path) -> list[Withdrawal]:
     if not path.is_file():
         raise BadInput(f"{path}: no such list of withdrawals")
     return parse_withdrawals(_text_of(path), where=str(path))
+
+
+def entries_of(paths: Iterable[str]) -> list[Withdrawal]:
+    """Entries of some lists, in order; of several with the same kind and value, the first.
+
+    Raises:
+        BadInput: if a list cannot be read; names the line.
+    """
+    found: dict[tuple[Kind, str], Withdrawal] = {}
+    for path in paths:
+        for entry in read_withdrawals(Path(path)):
+            found.setdefault(entry.sought, entry)
+    return list(found.values())
 
 
 def append_withdrawal(path: Path, entry: Withdrawal) -> None:
@@ -218,6 +236,11 @@ def _require_sound(kind: Kind, value: str) -> None:
         if "." not in host_of(value):
             raise BadInput(
                 f"not a page's address: {value!r}; expected such as https://example.org/page"
+            )
+    elif kind == "passage":
+        if len(value.split()) < LEAST_WORDS:
+            raise BadInput(
+                f"a passage of fewer than {LEAST_WORDS} words stands in many documents: {value!r}"
             )
     elif kind == "digest":
         expected = _TEXT_DIGEST if value.startswith("sha256:") else _DIGEST

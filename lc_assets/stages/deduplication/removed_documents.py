@@ -70,6 +70,7 @@ from lc_assets.stages.deduplication.removal_checks import (
 )
 from lc_assets.stages.deduplication.removals import CLUSTERS, CLUSTERS_FILE, REMOVALS, TABLE
 from lc_assets.stages.tokens.tokenizing import params_of
+from lc_assets.stages.withdrawal.withdrawn_documents import are_lists_named
 
 
 def write_removed_documents(context: BuildContext, staging: StagingFolder) -> Counts:
@@ -204,7 +205,7 @@ def removes_documents(recipe: Recipe) -> bool:
         not recipe.sources
         or _are_duplicates_removed(recipe)
         or bool(recipe.contaminated_documents.against)
-        or bool(recipe.withdrawn_documents.lists)
+        or are_lists_named(recipe)
     )
 
 

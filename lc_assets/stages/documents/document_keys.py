@@ -13,6 +13,8 @@ values judged
 ``document_key.npy``   keys of all kinds (`lc_assets.text.links.addresses`), see
                        `lc_assets.formats.key_index`
 ``document_place.npy`` which line of ``documents.parquet`` each key is of
+``passages.parquet``   where the recipe's lists of withdrawals name passages: the ids of documents
+                       that contain one, and the passage
 =====================  =============================================================================
 """
 
@@ -20,6 +22,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,6 +37,7 @@ from lc_assets.build.checks import (
     reads_all_upstream_documents,
 )
 from lc_assets.build.lookups import KeyedTable, read_some, regrouped, write_parts_in_groups
+from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     BuildContext,
@@ -50,11 +54,14 @@ from lc_assets.build.tables import (
     count_lines,
     opened_table,
     read_all,
+    read_lines,
     read_schema,
     read_table,
+    write_table,
 )
 from lc_assets.counts import Counts
 from lc_assets.formats.key_index import KeyIndex, write_key_index
+from lc_assets.formats.lists.withdrawal_lists import entries_of
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
@@ -63,7 +70,8 @@ from lc_assets.records import record
 from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import parse_document_id
 
-DOCUMENTS_FILE = "documents.parquet"
+DOCUMENTS_FILE, PASSAGES_FILE = "documents.parquet", "passages.parquet"
+PASSAGES = pa.schema({"id": "string", "passage": "string"})
 INDEX = "document"
 TEXTS_AT_ONCE = 32
 LINES_AT_ONCE = 1 << 14
@@ -73,24 +81,37 @@ DIGESTS_AGAIN = 20
 
 @record
 class KeyTask(DocumentsTask):
-    """One shard of filtered documents to be listed, with the digests of its texts."""
+    """One shard of filtered documents to be listed, with the digests of its texts; and those that
+    contain some passages.
+    """
+
+    passages: tuple[str, ...]
 
     @property
     def listed(self) -> Path:
         """Path of its lines in scratch, before they are merged."""
         return self.folder / SCRATCH / "listed" / f"{self.name}.parquet"
 
+    @property
+    def found(self) -> Path:
+        """Path of the passages found in it."""
+        return self.folder / SCRATCH / "passages" / f"{self.name}.parquet"
+
 
 def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts:
     """Write the index of one snapshot's filtered documents."""
     snapshot = staging.key
     files = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
-    tasks = [KeyTask(documents=path, folder=staging.folder) for path in files]
+    passages = tuple(staging.fingerprint.params.get("passages", ()))
+    tasks = [KeyTask(documents=path, folder=staging.folder, passages=passages) for path in files]
     counted = run_shards(context, staging, list_shard, tasks, what=f"keys of {snapshot}")
     schema = schema_of(read_schema(files[0])) if files else KEYED
     n_keys = write_keys(
         staging.folder, _by_shard_and_line([task.listed for task in tasks], schema), schema
     )
+    if passages:
+        found = read_all([task.found for task in tasks], PASSAGES)
+        write_table(staging.folder / PASSAGES_FILE, found.sort_by("id"))
     return counted + Counts(extra={"keys": n_keys})
 
 
@@ -114,7 +135,29 @@ def list_shard(task: KeyTask) -> Counts:
         for batch in _with_digests(task.documents, schema.names):
             writer.write_batch(batch)
             n_documents += batch.num_rows
+    if task.passages:
+        _find_passages(task)
     return Counts(seen=n_documents, kept=n_documents)
+
+
+def _find_passages(task: KeyTask) -> None:
+    """Publish the documents of a shard that contain passages."""
+    from lc_assets.stages.documents.passages import index_of_passages, passages_in
+
+    index = index_of_passages(task.passages)
+    found = [
+        {"id": line["id"], "passage": passage}
+        for line in read_lines(task.documents, ["id", "raw_content"], batch_lines=TEXTS_AT_ONCE)
+        for passage in passages_in(line["raw_content"], index)
+    ]
+    write_table(task.found, pa.Table.from_pylist(found, schema=PASSAGES))
+
+
+def passage_lines(keys: Published) -> list[dict[str, str]]:
+    """Ids of the documents of an index that contain passages, and the passages."""
+    path = keys.only(PASSAGES_FILE) / PASSAGES_FILE
+    lines: list[dict[str, str]] = read_table(path).to_pylist() if path.is_file() else []
+    return lines
 
 
 def schema_of(filtered: pa.Schema) -> pa.Schema:
@@ -248,6 +291,13 @@ def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     )
 
 
+def _params(recipe: Recipe, _: str) -> dict[str, Any]:
+    """The passages that lists of withdrawals name, if any."""
+    entries = entries_of(recipe.withdrawn_documents.lists)
+    passages = [value for kind, value in (entry.sought for entry in entries) if kind == "passage"]
+    return {"passages": sorted(passages)} if passages else {}
+
+
 STAGE = Stage(
     name="document_keys",
     description=(
@@ -256,7 +306,7 @@ STAGE = Stage(
     ),
     code_version="1",
     reads={"filtered_documents": SAME_SNAPSHOT},
-    params=lambda _, __: {},
+    params=_params,
     checks=(
         reads_all_upstream_documents("filtered_documents"),
         the_documents_are_those_filtered,

@@ -14,8 +14,8 @@ mixes               samples of an epoch, of the mix, and of its epochs are as ma
 train and heldout   no document, no digest of a page and no text, token by token, is on both sides,
                     over all grids and packed rows together, which are what mixes draw from
 texts               no two documents of grids have the same tokens, where near duplicates are sought
-withdrawn           nothing is served that an entry names, nor a document of the digest of what an
-                    entry withdrew in any version that still exists
+withdrawn           nothing is served that an entry names, nor a document of the digest of what any
+                    version that still exists remembers as withdrawn, but for what is reinstated
 documents           filtered = tokenized + left out, document by document; what is removed is left
                     out; tables hold what receipts count
 ==================  ==============================================================================
@@ -117,6 +117,7 @@ class Audit:
     Attributes:
         lake: the lake.
         entries: of the withdrawal lists: kinds and normal values.
+        reinstated: of the lists of reinstated documents.
         found: the comparisons, by what and where.
         parts: grids and packed rows.
         rows: hash of each row of the grids, by split and the grid's digest.
@@ -124,6 +125,7 @@ class Audit:
 
     lake: Lake
     entries: Set[tuple[Kind, str]] = frozenset()
+    reinstated: Set[tuple[Kind, str]] = frozenset()
     found: dict[tuple[str, str], Comparison] = field(default_factory=dict)
     parts: list[_Part] = field(default_factory=list)
     rows: dict[tuple[str, str], list[int]] = field(default_factory=dict)
@@ -274,39 +276,38 @@ class Audit:
         for keys in self.lake.published("document_keys").values() if digests else ():
             lines = lines_of(keys.folder / "documents.parquet")
             ids |= {line["id"] for line in lines if digests & {*values_of("digest", line)}}
-        kinds = {kind for kind, _ in self.entries} - {"digest"}
         for stage, name in SERVED.items():
             for published in self.lake.published(stage).values():
-                served = list(lines_of(published.folder / name, "id", "url"))
+                served = list(lines_of(published.folder / name, "id", "url", "digest"))
                 right = [
-                    line["id"] not in ids
-                    and self.entries.isdisjoint(
-                        (kind, value) for kind in kinds for value in values_of(kind, line)
-                    )
+                    self._is_named(line, self.reinstated)
+                    or not (line["id"] in ids or self._is_named(line, self.entries))
                     for line in served
                 ]
                 names = [line["id"] for line in served]
                 self.expect("withdrawn", published.name, right, names.__getitem__)
 
+    @staticmethod
+    def _is_named(line: Line, entries: Set[tuple[Kind, str]]) -> bool:
+        kinds = {kind for kind, _ in entries}
+        return any((kind, of) in entries for kind in kinds for of in values_of(kind, line))
+
     def _listed(self) -> tuple[set[str], set[str]]:
-        """Ids of the documents that the entries withdraw, and digests of these and of those that
-        they withdrew in any version that still exists: another document may have that id now.
+        """Ids of the documents that are withdrawn, and digests of what was ever withdrawn, unless
+        it is reinstated.
         """
         ids, digests = set[str](), {value for kind, value in self.entries if kind == "digest"}
         partition = self.lake.partition("withdrawn_documents")
         current = partition.current()
+        if current is not None:
+            ids = {line["id"] for line in lines_of(current.folder / "withdrawn.parquet")}
         for version in partition.versions():
+            path = version.folder / "remembered.parquet"
             copies = version.receipt.fingerprint.params.get("same_content") != "stays"
-            found = {
-                line["id"]
-                for line in lines_of(version.folder / "withdrawn.parquet")
-                if (line["kind"], normal(line["kind"], line["value"])) in self.entries
-                and (copies or line["how"] == "listed")
-            }
-            ids |= found if version == current else set()
-            for keys in self.lake.inputs_of(version, "document_keys") if copies else ():
-                for line in lines_of(keys.folder / "documents.parquet") if found else ():
-                    digests.update(values_of("digest", line) if line["id"] in found else ())
+            for line in lines_of(path) if copies and path.is_file() else ():
+                entry = line["kind"], normal(line["kind"], line["value"])
+                if entry not in self.reinstated and not self._is_named(line, self.reinstated):
+                    digests.update(values_of("digest", line))
         return ids, digests
 
     def _documents(self, tokens: Published) -> None:

@@ -2,7 +2,8 @@
 
 A version is **needed** if it is published, if a release pins it, or if a needed version was made
 from it or is read through it (the grids of an order, the Megatron files of a mix): so checks can be
-repeated, and every row can be traced to its documents. All others may be deleted; the newest
+repeated, and every row can be traced to its documents. Of a version that it continues
+(`Stage.remembers`) what that was made from is not needed. All others may be deleted; the newest
 ``keep`` of each partition stay.
 
 **Purging** deletes versions that contain withdrawn documents, however new they are. A published
@@ -172,17 +173,20 @@ def needed_versions(lake: Lake) -> set[str]:
         stage, key, version = name.split("/")
         published = lake.partition(stage, key).finished(version)
         line += [] if published is None else [published]
-    needed, followed = set[str](), set[tuple[str, str]]()
+    needed, continued, followed = set[str](), set[str](), set[tuple[str, str]]()
     for published in line:
         name = f"{published.name}/{published.version}"
         if name not in needed:
             needed.add(name)
-            inputs = published.receipt.fingerprint.inputs.items() - followed
+            inputs = set(published.receipt.fingerprint.inputs.items())
+            own = {one for one in inputs if one[0] == published.name}
+            continued |= {f"{of.name}/{of.version}" for of in lake.with_digests(own)}
+            inputs -= followed | own
             followed |= inputs
             line += lake.with_digests(inputs)
             with contextlib.suppress(LcError):  # versions already deleted need no protection
                 line += sources_of(lake, published)
-    return needed
+    return needed | continued
 
 
 def pinned_versions(lake: Lake) -> dict[str, set[str]]:

@@ -32,7 +32,7 @@ from lc_assets.stages.lineage.tracing import rows_behind, sources_of
 from lc_assets.stages.planning import plan
 from lc_assets.stages.releases.auditing import Audit
 from lc_assets.stages.withdrawal.contents import SERVED, nothing_withdrawn_is_served
-from lc_assets.stages.withdrawal.withdrawn_documents import entries_of
+from lc_assets.stages.withdrawal.matching import named_by
 from lc_assets.vocabulary import SPLITS
 
 
@@ -76,8 +76,8 @@ def require_releasable(lake: Lake, recipe: Recipe, pinned: Mapping[str, Publishe
         *(f"{of}: {words}" for of, one in pinned.items() for words in one.damage()),
     ]
     if not faults:
-        entries = {entry.sought for entry in entries_of(recipe.withdrawn_documents)}
-        faults = [one.sentence for one in Audit(lake, entries).run() if one.wrong]
+        named = named_by(recipe.withdrawn_documents)
+        faults = [one.sentence for one in Audit(lake, *named).run() if one.wrong]
     if faults:
         raise Mismatch(
             f"{lake.url} is not released: {len(faults):,} faults, such as {faults[0]}: run `lc "

@@ -39,7 +39,8 @@ from lc_assets.stages.lineage import row_lineage
 from lc_assets.stages.lineage.tracing import sources_of
 from lc_assets.stages.longpack.page_index import page_index
 from lc_assets.stages.withdrawal import withdrawn_documents
-from lc_assets.text.links.addresses import Kind
+from lc_assets.stages.withdrawal.matching import named_by, remembered_lines
+from lc_assets.text.links.addresses import Kind, values_of
 from lc_assets.vocabulary import parse_document_id
 
 CHECK = "nothing_withdrawn_is_served"
@@ -180,26 +181,34 @@ def versions_with(lake: Lake, ids: Collection[str]) -> Iterator[Held]:
 
 
 def nothing_withdrawn_is_served(lake: Lake, recipe: Recipe, published: Published) -> CheckResult:
-    """No document on the current lists is served, nor one of the same content;
-    `withdrawn_documents` is up to date with the lists.
+    """No document on the current lists is served, nor one of the same content, nor what was
+    withdrawn before; `withdrawn_documents` is up to date with the lists.
     """
-    entries = withdrawn_documents.entries_of(recipe.withdrawn_documents)
+    settings = recipe.withdrawn_documents
+    entries, reinstated = named_by(settings)
     withdrawn = lake.partition("withdrawn_documents").current()
+    remembered = [] if withdrawn is None else remembered_lines(withdrawn)
     served: list[str] = []
-    if not entries:
+    if not entries and not remembered:
         wrong, right = [], "no list names anything"
     elif withdrawn is None:
         wrong, right = ["`withdrawn_documents` was never materialized"], ""
     else:
-        names = [line["id"] for line in withdrawn_documents.withdrawn_lines(withdrawn)]
-        sought: list[tuple[Kind, str]] = [entry.sought for entry in entries]
-        search = Search(lake, [*sought, *(("document", name) for name in names)])
-        found = search.found_in(published)
-        served = sorted(set().union(*found.values()))
+        names = {line["id"] for line in withdrawn_documents.withdrawn_lines(withdrawn)}
+        sought: set[tuple[Kind, str]] = {*entries, *(("document", name) for name in names)}
+        if settings.same_content == "goes":
+            digests = (digest for line in remembered for digest in values_of("digest", line))
+            sought.update(("digest", digest) for digest in digests)
+        found = Search(lake, sorted(sought)).found_in(published)
+        spared = Search(lake, sorted(reinstated)).found_in(published) if reinstated else {}
+        served = sorted(set().union(*found.values()).difference(*spared.values()))
         wrong = _reasons_to_search_again(lake, recipe, withdrawn, found)
         if served:
             wrong += [f"{len(served):,} withdrawn documents are served, such as {served[0]}"]
-        right = f"{len(entries):,} entries and {len(names):,} documents sought, none is served"
+        right = (
+            f"{len(entries):,} entries, {len(names):,} documents and {len(remembered):,} "
+            "remembered contents sought, none is served"
+        )
     return CheckResult(
         check=CHECK,
         passed=not wrong,

@@ -1,27 +1,27 @@
-"""`withdrawn_documents`: the withdrawn documents of all snapshots.
+"""`withdrawn_documents`: the withdrawn documents of all snapshots, and a memory of what was ever
+withdrawn.
 
-====================  ============================================================================
-how                   the document
-====================  ============================================================================
-``listed``            matches an entry by id, URL, domain or digest
-``same digest``       has the digest of a listed one: of the page as crawled, or of the text
-``near duplicate``    is a published near duplicate of one of the former, at the recipe's threshold
-====================  ============================================================================
+========================  ========================================================================
+file                      what
+========================  ========================================================================
+``withdrawn.parquet``     the filtered documents that must not be served (`tables.WITHDRAWN`)
+``remembered.parquet``    the contents that were withdrawn in this or an earlier version
+                          (`tables.REMEMBERED`)
+========================  ========================================================================
 
-Uses the indices of filtered documents and the tables of near-duplicate pairs; reads no text. Later
-stages read only their snapshot's part (`lc_assets.stages.withdrawal.snapshot_withdrawals`), so a
-changed list changes no digest of a snapshot without a match.
+How documents are found is in `lc_assets.stages.withdrawal.matching`. The stage uses the indices of
+filtered documents, the tables of near-duplicate pairs and of dropped documents, and its own version
+before, if that remembers anything; it reads no text. Later stages read only their snapshot's part
+(`lc_assets.stages.withdrawal.snapshot_withdrawals`), so a changed list changes no digest of a
+snapshot without a match.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from lc_assets import arrow_compute as pc
 from lc_assets.build.checks import evenly_spaced
-from lc_assets.build.lookups import KeyedTable, lines_where
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.common import WithdrawalSettings
 from lc_assets.build.stage import (
@@ -32,151 +32,95 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import WITHDRAWN, read_table, write_table
+from lc_assets.build.tables import REMEMBERED, WITHDRAWN, count_lines, read_table, write_table
 from lc_assets.counts import Counts
-from lc_assets.errors import Mismatch
-from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, read_withdrawals
+from lc_assets.errors import BadInput, Mismatch
+from lc_assets.formats.lists.withdrawal_lists import Withdrawal, entries_of
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.versions import Published
-from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE
 from lc_assets.stages.documents.document_keys import documents_of
-from lc_assets.text.links.addresses import Kind, values_of
+from lc_assets.stages.withdrawal.matching import (
+    HOWS,
+    LISTED,
+    MEMORY,
+    NEAR_DUPLICATE,
+    Found,
+    Line,
+    is_reinstated,
+    moved_documents,
+    remembered_lines,
+    resolve,
+)
 
 TABLE = "withdrawn.parquet"
-LISTED = "listed"
-SAME_DIGEST = "same digest"
-NEAR_DUPLICATE = "near duplicate"
+CONTENTS, MOVED = "contents remembered", "entries whose document has moved"
 LOOKED_UP_AGAIN = 64
 """Entries that the check looks up again, one by one."""
 
-Line = dict[str, Any]
-
 
 def write_withdrawn_documents(context: BuildContext, staging: StagingFolder) -> Counts:
-    """Write which documents must no longer be served.
+    """Write which documents must no longer be served, and what is remembered of them.
 
     Raises:
-        BadInput: if a list cannot be read; names the line.
+        BadInput: if a list cannot be read, or an entry of a required list matches nothing; names
+            the line. If no list is named any more.
         Mismatch: if a list changed while it was read.
     """
     settings = context.recipe.withdrawn_documents
-    entries = entries_of(settings)
+    entries = entries_of(settings.lists)
     if digest_of_entries(entries) != staging.fingerprint.params["entries"]:
         raise Mismatch(
             f"a list of withdrawals changed while it was read ({', '.join(settings.lists)}): "
             "run the stage again"
         )
     found = resolve(entries, staging.inputs, context.recipe)
-    write_table(staging.folder / TABLE, pa.Table.from_pylist(found, schema=WITHDRAWN))
-    extra = _counted(found) | {
-        "entries": len(entries),
-        "entries that find nothing": len(entries) - len({line["entry"] for line in found}),
-    }
-    return Counts(seen=len(found), kept=len(found), extra=extra)
+    if found.remembered and not are_lists_named(context.recipe):
+        raise BadInput(
+            f"{len(found.remembered):,} withdrawn contents are remembered, but the recipe names no "
+            "list of withdrawals any more: name one, or name their entries in a list of "
+            "withdrawn_documents.reinstated"
+        )
+    _require_matches(settings, {entries[number].sought for number in found.matched})
+    return _written(staging, entries, found)
 
 
-def _counted(lines: Sequence[Line]) -> dict[str, int]:
-    return {
-        how: sum(line["how"] == how for line in lines)
-        for how in (LISTED, SAME_DIGEST, NEAR_DUPLICATE)
-    }
-
-
-def entries_of(settings: WithdrawalSettings) -> list[Withdrawal]:
-    """Entries of all lists, in order; of several with the same kind and value, the first.
+def _require_matches(settings: WithdrawalSettings, matched: Collection[tuple[str, str]]) -> None:
+    """Refuse entries of required lists that match nothing.
 
     Raises:
-        BadInput: if a list cannot be read; names the line.
+        BadInput: names list, line and entry.
     """
-    found: dict[tuple[Kind, str], Withdrawal] = {}
-    for name in settings.lists:
-        for entry in read_withdrawals(Path(name)):
-            found.setdefault(entry.sought, entry)
-    return list(found.values())
+    for entry in entries_of(settings.required_lists):
+        if entry.sought not in matched:
+            raise BadInput(
+                f"{entry.where}: {entry.kind} {entry.value} matches no document, and never did; "
+                "correct it, or do not require its list"
+            )
+
+
+def _written(staging: StagingFolder, entries: Sequence[Withdrawal], found: Found) -> Counts:
+    for name, lines, schema in (
+        (TABLE, found.withdrawn, WITHDRAWN),
+        (MEMORY, found.remembered, REMEMBERED),
+    ):
+        write_table(staging.folder / name, pa.Table.from_pylist(lines, schema=schema))
+    n_withdrawn = len(found.withdrawn)
+    extra = _counted(found.withdrawn) | {
+        "entries": len(entries),
+        "entries that find nothing": len(entries) - len(found.matched),
+        CONTENTS: len(found.remembered),
+        MOVED: len(moved_documents(found.remembered, entries)),
+    }
+    return Counts(seen=n_withdrawn, kept=n_withdrawn, extra=extra)
+
+
+def _counted(lines: Iterable[Line]) -> dict[str, int]:
+    return {how: sum(line["how"] == how for line in lines) for how in HOWS}
 
 
 def digest_of_entries(entries: Sequence[Withdrawal]) -> str:
     """Digest of the entries alone; comments, blank lines and file names do not count."""
     return digest_of([list(entry.cells) for entry in entries])
-
-
-def resolve(
-    entries: Sequence[Withdrawal], inputs: Mapping[str, Published], recipe: Recipe
-) -> list[Line]:
-    """Find the documents that some entries withdraw.
-
-    Args:
-        entries: the listed entries.
-        inputs: indices and near-duplicate pairs, by names such as ``document_keys/2023-06`` and
-            ``near_duplicate_pairs/2023-06``.
-        recipe: what counts as the same content, and whether that is withdrawn too.
-
-    Returns:
-        Rows of `tables.WITHDRAWN`, sorted by id, each id once.
-    """
-    read = [inputs[name] for name in sorted(inputs)]
-    indexes = [documents_of(part) for part in read if part.stage == "document_keys"]
-    listed = _first_found(indexes, [entry.sought for entry in entries])
-    found = {name: _line(name, LISTED, number, entries) for name, (number, _) in listed.items()}
-    if recipe.withdrawn_documents.same_content != "goes" or not found:
-        return [found[name] for name in sorted(found)]
-    of_digest: dict[str, str] = {}
-    for name in sorted(listed):
-        for digest in values_of("digest", listed[name][1]):
-            of_digest.setdefault(digest, name)
-    same = _first_found(indexes, [("digest", digest) for digest in of_digest])
-    sources = list(of_digest.values())
-    for name, (number, _) in same.items():
-        source = sources[number]
-        entry = found[source]["entry"]
-        found.setdefault(name, _line(name, SAME_DIGEST, entry, entries, source=source))
-    pairs = [part for part in read if part.stage == "near_duplicate_pairs"]
-    nearest = _near(set(found), pairs, recipe.removed_documents.threshold)
-    for name, (distance, source) in nearest.items():
-        line = _line(name, NEAR_DUPLICATE, found[source]["entry"], entries, source=source)
-        found[name] = line | {"similarity": -distance}
-    return [found[name] for name in sorted(found)]
-
-
-def _line(
-    name: str, how: str, number: int, entries: Sequence[Withdrawal], *, source: str = ""
-) -> Line:
-    line = {"id": name, "how": how, "for_id": source, "similarity": 1.0, "entry": number}
-    return line | dict(zip(COLUMNS, entries[number].cells, strict=True))
-
-
-def _first_found(
-    indexes: Iterable[KeyedTable], sought: Sequence[tuple[Kind, str]]
-) -> dict[str, tuple[int, Line]]:
-    """Documents that match any of some values, by id, each with the number of the first value that
-    it matches.
-    """
-    found: dict[str, tuple[int, Line]] = {}
-    for index in indexes:
-        for number, line in index.find_all(sought):
-            if number <= found.get(line["id"], (number, line))[0]:
-                found[line["id"]] = number, line
-    return found
-
-
-def _near(
-    withdrawn: Collection[str], pairs: Iterable[Published], threshold: float
-) -> dict[str, tuple[float, str]]:
-    """Near duplicates of withdrawn documents that are not withdrawn yet: the negative similarity
-    to their most similar withdrawn document, and its id.
-    """
-    found: dict[str, tuple[float, str]] = {}
-    ids = list(withdrawn)
-    matches = (pc.field("a").isin(ids) | pc.field("b").isin(ids)) & (
-        pc.field("similarity") >= threshold
-    )
-    for published in pairs:
-        for pair in lines_where(published.only(PAIRS_TABLE) / PAIRS_TABLE, matches):
-            for name, source in ((pair["a"], pair["b"]), (pair["b"], pair["a"])):
-                if source in withdrawn and name not in withdrawn:
-                    nearest = -pair["similarity"], source
-                    found[name] = min(found.get(name, nearest), nearest)
-    return found
 
 
 def withdrawn_lines(published: Published | CheckInput) -> list[Line]:
@@ -187,15 +131,17 @@ def withdrawn_lines(published: Published | CheckInput) -> list[Line]:
 
 def the_withdrawn_add_up(check_input: CheckInput) -> CheckResult:
     """No document occurs twice, the counts match the receipt, and every document of the same
-    content refers to a withdrawn one.
+    content refers to a remembered one of the same entry.
     """
-    lines = withdrawn_lines(check_input)
+    lines, remembered = withdrawn_lines(check_input), remembered_lines(check_input)
     by_id = {line["id"]: line for line in lines}
+    entries = {(line["id"], line["kind"], line["value"]) for line in remembered}
     extra = check_input.counts.extra
     counted = _counted(lines)
-    wrong = [line["id"] for line in lines if not _has_its_reason(line, by_id)]
+    wrong = [line["id"] for line in lines if not _has_its_reason(line, by_id, entries)]
     right = (
         len(by_id) == len(lines) == check_input.counts.kept
+        and extra.get(CONTENTS) == len(remembered)
         and all(extra.get(how) == n for how, n in counted.items())
         and not wrong
     )
@@ -208,20 +154,22 @@ def the_withdrawn_add_up(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _has_its_reason(line: Line, by_id: Mapping[str, Line]) -> bool:
+def _has_its_reason(
+    line: Line, by_id: Mapping[str, Line], entries: Collection[tuple[str, str, str]]
+) -> bool:
     if not (line["reason"] and line["date"]):
         return False
     if line["how"] == LISTED:
         return not line["for_id"]
     source = by_id.get(line["for_id"])
-    return (
-        source is not None and source["how"] != NEAR_DUPLICATE and source["entry"] == line["entry"]
+    return (line["for_id"], line["kind"], line["value"]) in entries and not (
+        line["how"] == NEAR_DUPLICATE and (source is None or source["how"] == NEAR_DUPLICATE)
     )
 
 
 def every_entry_finds_its_documents(check_input: CheckInput) -> CheckResult:
-    """Looking up an even sample of entries again finds only withdrawn documents, and each listed
-    document matches its entry.
+    """Looking up an even sample of entries again finds only withdrawn or reinstated documents, and
+    each listed document matches its entry.
     """
     lines = withdrawn_lines(check_input)
     withdrawn = {line["id"] for line in lines}
@@ -230,13 +178,14 @@ def every_entry_finds_its_documents(check_input: CheckInput) -> CheckResult:
         for published in check_input.inputs.values()
         if published.stage == "document_keys"
     ]
-    listed = [line for line in lines if line["how"] == LISTED]
+    listed = [line for line in lines if line["how"] == LISTED and line["kind"] != "passage"]
     entries = sorted({(line["kind"], line["value"]) for line in listed})
+    spared = {line["id"] for index in indexes for _, line in index.find_all(_spared(check_input))}
     missing, found = [], set[str]()
     for entry in (entries[place] for place in evenly_spaced(len(entries), LOOKED_UP_AGAIN)):
         ids = {line["id"] for index in indexes for line in index.find(*entry)}
         ours = {line["id"] for line in listed if (line["kind"], line["value"]) == entry}
-        missing += sorted(ids - withdrawn) + sorted(ours - ids)
+        missing += sorted(ids - withdrawn - spared) + sorted(ours - ids)
         found |= ids
     return CheckResult(
         passed=not missing,
@@ -246,36 +195,107 @@ def every_entry_finds_its_documents(check_input: CheckInput) -> CheckResult:
     )
 
 
+def what_was_withdrawn_is_remembered(check_input: CheckInput) -> CheckResult:
+    """All that the version before remembered is remembered, unless it is reinstated; and so is
+    every withdrawn document.
+    """
+    known = {_content(line) for line in remembered_lines(check_input)}
+    reinstated = _spared(check_input)
+    forgotten = [
+        line["id"]
+        for published in check_input.inputs.values()
+        for line in remembered_lines(published)
+        if _content(line) not in known and not is_reinstated(line, reinstated)
+    ]
+    ids = {name for name, _, _ in known}
+    forgotten += [line["id"] for line in withdrawn_lines(check_input) if line["id"] not in ids]
+    return CheckResult(
+        passed=not forgotten,
+        message=f"{len(known):,} contents remembered, {len(forgotten):,} forgotten"
+        + (f", such as {forgotten[0]}" if forgotten else ""),
+        values={"remembered": len(known), "forgotten": len(forgotten)},
+    )
+
+
+def _content(line: Line) -> tuple[str, str, str]:
+    return line["id"], line["digest"], line["text_digest"]
+
+
+def _spared(check_input: CheckInput) -> list[Any]:
+    """Kinds and values of the entries of reinstated documents."""
+    return [tuple(name) for name in check_input.fingerprint.params.get("reinstated", ())]
+
+
+def every_listed_document_is_where_it_was(check_input: CheckInput) -> CheckResult:
+    """No entry names an id at which another content stands than before: both are withdrawn then;
+    name the digest instead.
+    """
+    n_moved = check_input.counts.extra.get(MOVED, 0)
+    return CheckResult(
+        passed=not n_moved,
+        message=f"{n_moved:,} entries name an id at which another content stood before",
+        values={"moved": n_moved},
+        severity="warning",
+    )
+
+
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """The entries, and the other settings only if there are entries."""
+    """The entries, and the other settings only if there are lists.
+
+    Raises:
+        BadInput: if a list cannot be read, or a required one is none of the lists.
+    """
     settings = recipe.withdrawn_documents
-    entries = entries_of(settings)
+    for name in settings.required_lists:
+        if name not in settings.lists:
+            raise BadInput(f"withdrawn_documents.required_lists: {name} is none of the lists")
+    entries = entries_of(settings.lists)
     rest = {
         "same_content": settings.same_content,
         "threshold": recipe.removed_documents.threshold,
         "n_entries": len(entries),
+        "required": digest_of_entries(entries_of(settings.required_lists)),
+        "reinstated": [entry.sought for entry in entries_of(settings.reinstated)],
     }
-    return {"entries": digest_of_entries(entries)} | (rest if entries else {})
+    named = are_lists_named(recipe)
+    return {"entries": digest_of_entries(entries)} | (rest if named else {})
 
 
 def are_lists_named(recipe: Recipe) -> bool:
     """Without lists nothing is looked up, so the keys need not be published."""
-    return bool(recipe.withdrawn_documents.lists)
+    settings = recipe.withdrawn_documents
+    return bool(settings.lists or settings.reinstated)
 
+
+def _remembers(published: Published) -> bool:
+    """Whether a version remembers anything; those of code version 1 have no memory."""
+    if published.receipt.fingerprint.code_version == "1":
+        return False
+    return count_lines(published.only(MEMORY) / MEMORY) > 0
+
+
+_ALL = ALL_SNAPSHOTS.only_if(are_lists_named)
 
 STAGE = Stage(
     name="withdrawn_documents",
     description=(
         "Documents of all snapshots that must no longer be served: those that the "
-        "recipe's lists name, and the same content."
+        "recipe's lists name or named, and the same content."
     ),
-    code_version="1",
+    code_version="2",
     reads={
-        "document_keys": ALL_SNAPSHOTS.only_if(are_lists_named),
-        "near_duplicate_pairs": ALL_SNAPSHOTS.only_if(are_lists_named),
+        "document_keys": _ALL,
+        "near_duplicate_pairs": _ALL,
+        "filtered_documents": _ALL.summarized(),
     },
+    remembers=_remembers,
     params=_params,
-    checks=(the_withdrawn_add_up, every_entry_finds_its_documents),
+    checks=(
+        the_withdrawn_add_up,
+        every_entry_finds_its_documents,
+        what_was_withdrawn_is_remembered,
+        every_listed_document_is_where_it_was,
+    ),
     partitioned_by="nothing",
     job="withdrawn",
     write=write_withdrawn_documents,

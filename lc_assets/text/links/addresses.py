@@ -198,8 +198,9 @@ def _suffixes() -> PublicSuffixList:
     return PublicSuffixList()
 
 
-Kind = Literal["document", "url", "domain", "digest"]
+Kind = Literal["document", "url", "domain", "digest", "passage"]
 KINDS: tuple[Kind, ...] = ("document", "url", "domain", "digest")
+"""Those that documents are found by; a passage is sought in texts."""
 
 
 def normal(kind: Kind, value: str) -> str:
@@ -214,6 +215,8 @@ def normal(kind: Kind, value: str) -> str:
     """
     if kind == "url":
         return address_key(value)
+    if kind == "passage":
+        return " ".join(value.split())
     return host_of(value).removeprefix("www.") if kind == "domain" else value
 
 
@@ -237,6 +240,8 @@ def values_of(kind: Kind, document: Mapping[str, str]) -> tuple[str, ...]:
         return (address_key(document["url"]),)
     if kind == "domain":
         return domains_above(host_of(document["url"]))
+    if kind == "passage":
+        return ()
     return tuple(value for name in ("digest", "text_digest") if (value := document.get(name, "")))
 
 

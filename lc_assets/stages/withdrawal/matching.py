@@ -1,0 +1,305 @@
+"""Which documents the entries of withdrawal lists withdraw, and what is remembered of them.
+
+====================  ============================================================================
+how                   the document
+====================  ============================================================================
+``listed``            matches an entry by id, URL, domain or digest, or contains its passage
+``same digest``       has the digest of a listed one: of the page as crawled, or of the text
+``near duplicate``    is a published near duplicate of one of the former, at the recipe's threshold
+``withdrawn before``  has a digest of a document that was withdrawn in an earlier version
+====================  ============================================================================
+
+Entries match filtered documents, whose indices and near-duplicate pairs are published, and dropped
+ones, of which only id, URL and digest are: these are not served, but copies of them may be.
+
+What was withdrawn once is remembered by its digests, with the entry that did it. So it stays
+withdrawn when its rule, its line number or the list changes, until a list of reinstated documents
+names it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from lc_assets import arrow_compute as pc
+from lc_assets.build.checks import DROPPED_SUFFIX, dropped_files
+from lc_assets.build.lookups import KeyedTable, ScannedTable, lines_where
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.common import WithdrawalSettings
+from lc_assets.build.stage import CheckInput
+from lc_assets.build.tables import REMEMBERED, read_table
+from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, entries_of
+from lc_assets.lake.versions import Published
+from lc_assets.records import record
+from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE
+from lc_assets.stages.documents.document_keys import documents_of, passage_lines
+from lc_assets.text.links.addresses import KINDS, Kind, address_key, normal, values_of
+
+LISTED = "listed"
+SAME_DIGEST = "same digest"
+NEAR_DUPLICATE = "near duplicate"
+BEFORE = "withdrawn before"
+HOWS = (LISTED, SAME_DIGEST, NEAR_DUPLICATE, BEFORE)
+MEMORY = "remembered.parquet"
+
+Line = dict[str, Any]
+Sought = tuple[Kind, str]
+Tables = Sequence[KeyedTable | ScannedTable]
+
+
+@record
+class Found:
+    """What some entries withdraw.
+
+    Attributes:
+        withdrawn: rows of `tables.WITHDRAWN`, sorted by id: filtered documents, each once.
+        remembered: rows of `tables.REMEMBERED`, sorted: these documents, dropped ones that entries
+            match, and what was remembered before.
+        matched: numbers of the entries that match a document, or did so before.
+    """
+
+    withdrawn: list[Line]
+    remembered: list[Line]
+    matched: set[int]
+
+
+def named_by(settings: WithdrawalSettings) -> tuple[set[Sought], set[Sought]]:
+    """What the lists of a recipe withdraw and reinstate: kinds and normal values.
+
+    Raises:
+        BadInput: if a list cannot be read; names the line.
+    """
+    withdrawn, reinstated = (
+        {entry.sought for entry in entries_of(lists)}
+        for lists in (settings.lists, settings.reinstated)
+    )
+    return withdrawn, reinstated
+
+
+def resolve(
+    entries: Sequence[Withdrawal], inputs: Mapping[str, Published], recipe: Recipe
+) -> Found:
+    """Find the documents that some entries withdraw.
+
+    Args:
+        entries: the listed entries.
+        inputs: by names such as ``document_keys/2023-06``: indices, near-duplicate pairs, filtered
+            documents for those that were dropped, and the version that remembers.
+        recipe: what counts as the same content, whether that is withdrawn too, and what is
+            reinstated.
+    """
+    settings = recipe.withdrawn_documents
+    read = [inputs[name] for name in sorted(inputs)]
+    indexes = [documents_of(part) for part in read if part.stage == "document_keys"]
+    dropped = [table for part in read for table in _dropped_tables(part)]
+    memory = [line for part in read for line in remembered_lines(part)]
+    pairs = [part for part in read if part.stage == "near_duplicate_pairs"]
+    reinstated = [entry.sought for entry in entries_of(settings.reinstated)]
+    search = _Search(
+        indexes,
+        pairs,
+        threshold=recipe.removed_documents.threshold,
+        spared=_first_found([*indexes, *dropped], reinstated),
+    )
+    sought = [entry.sought for entry in entries]
+    matched = _named_by_memory(sought, memory)
+    listed: list[Line] = []
+    named = _all_found([*indexes, *dropped], sought)
+    for number, document in (*named, *_with_passages(read, indexes, sought)):
+        matched.add(number)
+        cells = dict(zip(COLUMNS, entries[number].cells, strict=True))
+        listed.append(document | cells | {"how": LISTED, "entry": number})
+    kept = [line for line in memory if not is_reinstated(line, reinstated)]
+    search.withdraw(listed, kept, copies=settings.same_content == "goes")
+    lines = [search.lines[name] for name in sorted(search.lines)]
+    return Found(withdrawn=lines, remembered=_merged(kept, search.contents), matched=matched)
+
+
+class _Search:
+    """Collects withdrawn documents.
+
+    Attributes:
+        indexes: of the filtered documents.
+        pairs: versions of near-duplicate pairs.
+        threshold: least similarity of the same content.
+        spared: reinstated documents, by id.
+        lines: rows of `tables.WITHDRAWN`, by id.
+        contents: of each withdrawn document its values, its entry, and how it was matched.
+    """
+
+    def __init__(
+        self,
+        indexes: Tables,
+        pairs: Sequence[Published],
+        *,
+        threshold: float,
+        spared: Collection[str],
+    ) -> None:
+        self.indexes, self.pairs, self.threshold = indexes, pairs, threshold
+        self.spared = spared
+        self.lines: dict[str, Line] = {}
+        self.contents: list[Line] = []
+
+    def withdraw(self, listed: Iterable[Line], memory: Sequence[Line], *, copies: bool) -> None:
+        """Withdraw listed documents, their copies, and what is remembered with its copies."""
+        listed = [line for line in listed if line["id"] not in self.spared]
+        first: dict[str, Line] = {}
+        for line in sorted(listed, key=lambda line: (line["id"], line["entry"])):
+            first.setdefault(line["id"], line)
+        for line in first.values():
+            if "text_digest" in line:  # of an index
+                self._add(line, line, how=LISTED)
+            else:
+                self.contents.append(line)
+        if copies:
+            for document, source in self._of_digests(list(first.values())):
+                self._add(document, source, how=SAME_DIGEST)
+            self._add_near(set(self.lines))
+        again: set[str] = set()
+        for document, source in self._of_digests(memory):
+            moved = source["how"] == LISTED and address_key(source["url"]) == address_key(
+                document["url"]
+            )
+            if copies or moved:
+                self._add(document, source, how=BEFORE)
+                again |= {document["id"]} if source["how"] != NEAR_DUPLICATE else set()
+        if copies:
+            lines = self.lines.items()
+            self._add_near({name for name, of in lines if of["how"] == BEFORE and name in again})
+
+    def _add(self, document: Line, source: Line, *, how: str, similarity: float = 1.0) -> None:
+        name = document["id"]
+        if name in self.lines or name in self.spared:
+            return
+        entry = {column: source[column] for column in COLUMNS}
+        self.lines[name] = entry | {
+            "id": name,
+            "how": how,
+            "for_id": "" if how == LISTED else source["id"],
+            "similarity": similarity,
+            "entry": source.get("entry"),
+        }
+        self.contents.append(document | entry | {"how": source["how"] if how == BEFORE else how})
+
+    def _of_digests(self, sources: Iterable[Line]) -> Iterator[tuple[Line, Line]]:
+        """Filtered documents with a digest of some documents, each with the first of these."""
+        of_digest: dict[str, Line] = {}
+        for source in sources:
+            for digest in values_of("digest", source):
+                of_digest.setdefault(digest, source)
+        found = _first_found(self.indexes, [("digest", digest) for digest in of_digest])
+        firsts = list(of_digest.values())
+        for number, document in found.values():
+            yield document, firsts[number]
+
+    def _add_near(self, sources: Collection[str]) -> None:
+        """Withdraw the near duplicates of withdrawn documents, each for the most similar one."""
+        nearest = _near(sources, self.pairs, self.threshold) if sources else {}
+        found = _first_found(self.indexes, [("document", name) for name in nearest])
+        for name, (_, document) in found.items():
+            distance, source = nearest[name]
+            known = self.lines[source] | {"id": source}
+            self._add(document, known, how=NEAR_DUPLICATE, similarity=-distance)
+
+
+def _with_passages(
+    read: Iterable[Published], indexes: Tables, sought: Sequence[Sought]
+) -> Iterator[tuple[int, Line]]:
+    """Documents with a passage that is sought, each with the number of the passage."""
+    numbers = {value: number for number, (kind, value) in enumerate(sought) if kind == "passage"}
+    keys = [part for part in read if numbers and part.stage == "document_keys"]
+    lines = [line for part in keys for line in passage_lines(part) if line["passage"] in numbers]
+    found = _first_found(indexes, [("document", line["id"]) for line in lines])
+    for line in lines:
+        yield numbers[line["passage"]], found[line["id"]][1]
+
+
+def _dropped_tables(part: Published) -> list[ScannedTable]:
+    if part.stage != "filtered_documents":
+        return []
+    return list(map(ScannedTable, dropped_files(part.only(f"*{DROPPED_SUFFIX}"))))
+
+
+def remembered_lines(published: Published | CheckInput) -> list[Line]:
+    """Rows of `tables.REMEMBERED` of a version; none of one that is not of this stage."""
+    folder = published.folder if isinstance(published, CheckInput) else published.only(MEMORY)
+    path = folder / MEMORY
+    if not path.is_file():
+        return []
+    lines: list[Line] = read_table(path, REMEMBERED.names).to_pylist()
+    return lines
+
+
+def is_reinstated(line: Mapping[str, Any], reinstated: Collection[Sought]) -> bool:
+    """Whether entries of reinstated documents name a remembered one, or the entry that withdrew
+    it.
+    """
+    return bool(reinstated) and not _names_of(line).isdisjoint(reinstated)
+
+
+def _names_of(line: Mapping[str, Any]) -> set[Sought]:
+    """The entries that would match a remembered document, and the one that did."""
+    names = {(kind, value) for kind in KINDS for value in values_of(kind, line)}
+    return names | {(line["kind"], normal(line["kind"], line["value"]))}
+
+
+def _named_by_memory(sought: Iterable[Sought], memory: Iterable[Line]) -> set[int]:
+    names = {name for line in memory for name in _names_of(line)}
+    return {number for number, name in enumerate(sought) if name in names}
+
+
+def moved_documents(remembered: Iterable[Line], entries: Iterable[Withdrawal]) -> list[str]:
+    """Ids that entries name and at which more than one content has stood."""
+    contents: dict[str, set[str]] = {}
+    for line in remembered:
+        if line["how"] == LISTED:
+            content = line["digest"] or line["text_digest"]
+            contents.setdefault(line["id"], set()).add(content)
+    named = [entry.value for entry in entries if entry.kind == "document"]
+    return [name for name in named if len(contents.get(name, set()) - {""}) > 1]
+
+
+def _merged(memory: Iterable[Line], contents: Iterable[Line]) -> list[Line]:
+    """Remembered documents by id and digests, each once, as it was matched most closely."""
+    found: dict[tuple[str, ...], Line] = {}
+    for line in (*memory, *contents):
+        known = {name: line.get(name, "") for name in REMEMBERED.names}
+        key = (known["id"], known["digest"], known["text_digest"])
+        if key not in found or HOWS.index(known["how"]) <= HOWS.index(found[key]["how"]):
+            found[key] = known
+    return [found[key] for key in sorted(found)]
+
+
+def _all_found(tables: Tables, sought: Sequence[Sought]) -> Iterator[tuple[int, Line]]:
+    for table in tables if sought else ():
+        yield from table.find_all(sought)
+
+
+def _first_found(tables: Tables, sought: Sequence[Sought]) -> dict[str, tuple[int, Line]]:
+    """Documents that match any of some values, by id, each with the number of the first value that
+    it matches.
+    """
+    found: dict[str, tuple[int, Line]] = {}
+    for number, line in _all_found(tables, sought):
+        if number <= found.get(line["id"], (number, line))[0]:
+            found[line["id"]] = number, line
+    return found
+
+
+def _near(
+    sources: Collection[str], pairs: Iterable[Published], threshold: float
+) -> dict[str, tuple[float, str]]:
+    """Near duplicates of some documents that are none of them: the negative similarity to the most
+    similar of these, and its id.
+    """
+    found: dict[str, tuple[float, str]] = {}
+    ids = list(sources)
+    matches = (pc.field("a").isin(ids) | pc.field("b").isin(ids)) & (
+        pc.field("similarity") >= threshold
+    )
+    for published in pairs:
+        for pair in lines_where(published.only(PAIRS_TABLE) / PAIRS_TABLE, matches):
+            for name, source in ((pair["a"], pair["b"]), (pair["b"], pair["a"])):
+                if source in sources and name not in sources:
+                    nearest = -pair["similarity"], source
+                    found[name] = min(found.get(name, nearest), nearest)
+    return found
