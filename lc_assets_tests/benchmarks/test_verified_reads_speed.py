@@ -52,7 +52,7 @@ LONG_CHARS = 400_000
 N_ITEMS = 200
 """Evaluation items, of words in an order that no document has."""
 MOST_SHARE = 0.03
-FEW_SECONDS = 0.005
+FEW_SECONDS = 0.002
 """Allowed to every stage: the smallest only copy a few tables."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
