@@ -139,7 +139,7 @@ def compared_copy(at: At, *names: str) -> Iterator[Path]:
     from lc_assets.lake.receipts import RECEIPT
     from lc_assets.lake.versions import Published, how_to_repair
 
-    receipt = [RECEIPT] if _holds(at, RECEIPT) else []
+    receipt = [RECEIPT] if holds(at, RECEIPT) else []
     with local_copy(at, *names, *receipt) as folder:
         for fact in matching(Published.at(folder).receipt.files, names) if receipt else ():
             path = folder / fact.path
