@@ -130,10 +130,10 @@ class Recipe(Settings):
 
     def _require_preferences_that_decide(self) -> None:
         removal = self.removed_documents
-        if "best_perplexity" in removal.prefer and not (removal.exact and self.sources):
+        if "best_perplexity" in removal.prefer and not removal.exact:
             raise BadInput(
-                "removed_documents.prefer names best_perplexity: only sources of files state it, "
-                "and it is compared only where removed_documents.exact names something"
+                "removed_documents.prefer names best_perplexity, which is compared only where "
+                "removed_documents.exact names something"
             )
         named = [key.removeprefix(SOURCE) for key in removal.prefer if key.startswith(SOURCE)]
         for name in named if len(self.sources) > 1 else ():

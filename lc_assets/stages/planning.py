@@ -13,13 +13,15 @@ from typing import Any, Literal
 import msgspec
 
 from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.documents import SOURCE
 from lc_assets.build.stage import Stage
-from lc_assets.errors import CorruptFile, LcError, NotPublished
+from lc_assets.errors import BadInput, CorruptFile, LcError, NotPublished
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL, Lake, memoized
 from lc_assets.lake.receipts import Fingerprint, Receipt
 from lc_assets.lake.versions import Published
 from lc_assets.records import frozen
+from lc_assets.sources.opening import known_snapshots
 from lc_assets.sources.settings import source_name
 from lc_assets.stages.catalogue import STAGES, needed_by, stage_named
 
@@ -86,7 +88,11 @@ def plan(
             manifests count as current.
         crawl_digests: the same of the crawl's archives, by
             `lc_assets.stages.links.html_index.look_at_crawl`.
+
+    Raises:
+        BadInput: when duplicates are preferred of a source that nobody knows.
     """
+    _require_preferred_sources(lake, recipe, snapshots)
     planner = _Planner(
         memoized(lake),
         recipe,
@@ -97,6 +103,21 @@ def plan(
             planner.plan_one(found, key) for key in keys_of(found, recipe, snapshots)
         ]
     return [made for plans in planner.made.values() for made in plans]
+
+
+def _require_preferred_sources(lake: Lake, recipe: Recipe, snapshots: Sequence[str]) -> None:
+    named = {
+        key.removeprefix(SOURCE)
+        for key in recipe.removed_documents.prefer
+        if key.startswith(SOURCE)
+    }
+    if named:
+        known = {*snapshots, *lake.keys("raw_snapshot"), *known_snapshots(sources=recipe.sources)}
+        if missing := sorted(named - known):
+            raise BadInput(
+                f"removed_documents.prefer names {SOURCE}{missing[0]}, and no partition is called "
+                f"{missing[0]}: there are {_shortened(sorted(known))}"
+            )
 
 
 def keys_of(stage: Stage, recipe: Recipe, snapshots: Iterable[str]) -> list[str]:

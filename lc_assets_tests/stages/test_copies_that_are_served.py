@@ -10,7 +10,7 @@ import pytest
 
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.common import DecontaminationSettings
-from lc_assets.build.settings.documents import CleanDocumentsSettings
+from lc_assets.build.settings.documents import Bounds, CleanDocumentsSettings, RemovalSettings
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.stage import Built
 from lc_assets.formats.tokenizers.named import tokenizer_of
@@ -223,3 +223,23 @@ def n_between(shorter: str, longer: str) -> int:
 
 def with_recipe(context, **changes):
     return replace(context, recipe=msgspec.structs.replace(context.recipe, **changes))
+
+
+def test_the_copy_of_best_perplexity_is_served(tmp_path, words):
+    """Of RedPajama-V2's documents too, as CCNet published it, whether or not a rule tests it."""
+    text = " ".join(words)
+    for name, bounds in (("untested", {}), ("tested", {"ccnet_perplexity": Bounds(at_most=999)})):
+        context = lake_of(tmp_path / name, [], [], **deduplication(near=False))
+        for snapshot, perplexity in ((OLD, 900.0), (NEW, 100.0)):
+            shard = Shard.parse(f"{snapshot}/{TAGS[0]}")
+            record = made_up_record(shard, 0, text)
+            worse = msgspec.structs.replace(record, perplexity=perplexity)
+            write_shard(tmp_path / name / "upstream", shard, [worse])
+        removal = RemovalSettings(prefer=("best_perplexity",), exact=("text",))
+        filtering = msgspec.structs.replace(context.recipe.filtered_documents, bounds=bounds)
+        recipe = msgspec.structs.replace(
+            context.recipe, removed_documents=removal, filtered_documents=filtering
+        )
+        built = rows_built(replace(context, recipe=recipe))
+        assert built[f"removed_documents/{OLD}"].counts.dropped == {"same text": 1}
+        assert not built[f"removed_documents/{NEW}"].counts.dropped

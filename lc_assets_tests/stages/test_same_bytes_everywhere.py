@@ -372,7 +372,7 @@ def test_a_web_server_that_names_versions_gives_the_same_chain_but_for_its_manif
 
 def test_a_lake_does_not_care_where_it_read_from(context, plainly, served, upstream, tmp_path):
     """Built from the server that names versions, then from the folder: what reads upstream is made
-    again, nothing else.
+    again, and the card, which states all of that; nothing else.
     """
     build_all(elsewhere(context, tmp_path, served(Naming)))
     moved = elsewhere(context, tmp_path, str(upstream))
@@ -381,6 +381,7 @@ def test_a_lake_does_not_care_where_it_read_from(context, plainly, served, upstr
         "raw_snapshot",
         "filtered_documents",
         "document_signatures",
+        "data_set_card",
     }
     assert digests(again) == digests(plainly)
     assert all(made.status == "current" for made in plan(moved.lake, moved.recipe, SNAPSHOTS))

@@ -36,8 +36,7 @@ MEANINGLESS = {
     '[filtered_documents]\nmissing_signals = "treat_as_unique"': r"'treat_as_unique' - at `\$.filtered_documents.missing_signals`; there are compute, fail, ",
     f"[filtered_documents]\nmax_line_bytes = {2**63}": r"Expected `int` <= 1073741824 - at `\$.filtered_documents.max_line_bytes`",
     '[raw_snapshot]\nlanguages = ["en", "tlh"]': r"'tlh' - at `\$.raw_snapshot.languages\[1\]`; there are de, en, es, fr, it",
-    '[removed_documents]\nprefer = ["best_perplexity"]': "only sources of files state it",
-    '[removed_documents]\nprefer = ["best_perplexity"]\n[sources.a]\npath = "/a"': (
+    '[removed_documents]\nprefer = ["best_perplexity"]': (
         "compared only where removed_documents.exact names something"
     ),
     '[removed_documents]\nprefer = ["source=2022"]\n[sources.a]\npath = "/a"\n[sources.b]\npath = "/b"': (
@@ -146,6 +145,18 @@ def test_rules_that_cannot_be_meant_stop_filter_and_planner(finished, settings, 
     with pytest.raises(BadInput, match=words):
         plan(context.lake, context.recipe, SNAPSHOTS)
     assert context.lake.partition("filtered_documents", OLD).require() == before
+
+
+@pytest.mark.parametrize("name", ["2022", "2023-99", "a-b"])
+def test_a_source_that_nobody_knows_is_not_preferred(finished, name):
+    """A snapshot that is published, planned or one of RedPajama-V2's may be."""
+    recipe = finished.context.recipe
+    for known in (OLD, "2014-15"):
+        preferring = changed(recipe, "removed_documents", prefer=(f"source={known}",))
+        plan(finished.context.lake, preferring, SNAPSHOTS)
+    preferring = changed(recipe, "removed_documents", prefer=("oldest", f"source={name}"))
+    with pytest.raises(BadInput, match=f"source={name}, and no partition is called {name}: there"):
+        plan(finished.context.lake, preferring, SNAPSHOTS)
 
 
 NOTHING_TO_MIX = [

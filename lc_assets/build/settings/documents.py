@@ -111,9 +111,6 @@ class FilteringSettings(Settings):
             counts it. A list that cannot be read to the end is not used at all.
         corrupt_documents: policy for a shard whose documents are missing or broken ("a few hundred"
             upstream). This concerns whole files: a single unreadable line is one dropped document.
-        killed_documents: policy for a document at which two workers in turn were killed, most
-            likely for memory; ``skip`` drops it and counts it, so that what is kept depends on the
-            machine.
         max_line_bytes: longer lines are not read but counted as ``line too long``.
         lists: word lists for computed signals that need one; receipts record their content, not
             their paths.
@@ -127,7 +124,6 @@ class FilteringSettings(Settings):
     missing_signals: Literal["fail", "skip_shard", "compute"] = "skip_shard"
     missing_duplicates: Literal["fail", "skip_shard", "treat_as_unique"] = "skip_shard"
     corrupt_documents: Missing = "skip_shard"
-    killed_documents: Literal["fail", "skip"] = "fail"
     max_line_bytes: LineBytes = 256 << 20
     lists: ListSettings = NO_LIST_SETTINGS
     models: ModelSettings = NO_MODEL_SETTINGS
@@ -172,9 +168,9 @@ class RemovalSettings(Settings):
         heldout_floor: if a held-out and a training document are at least this similar, one is
             removed; LongCrawl64 did not do this.
         prefer: which duplicate is kept: ``newest``, ``oldest``, ``longest``, ``best_perplexity`` or
-            ``source=NAME``, where a source is a snapshot; ``best_perplexity`` needs ``exact`` and
-            sources of files, which state it; the first criterion in which two
-            documents differ decides. With ``oldest`` first, a newer snapshot does not affect older
+            ``source=NAME``, where a source is a snapshot; ``best_perplexity``, of
+            the published ones, needs ``exact``; the first criterion in which two documents differ
+            decides. With ``oldest`` first, a newer snapshot does not affect older
             ones; otherwise it may, and they are decided again.
         exact: what else makes two documents duplicates: the same published ``digest``, the same
             words in their ``text``, or the same ``url``. All partitions are then read, and dates

@@ -35,7 +35,6 @@ from lc_assets.build.stage import (
 from lc_assets.build.tables import FILTERED, TOKENIZED, read_all, read_schema
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.execution.containment import skipping
 from lc_assets.formats.corpora.reading import TEXT_FIELDS
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
@@ -86,7 +85,7 @@ def write_filtered_documents(context: BuildContext, staging: StagingFolder) -> C
     tasks = shard_tasks(
         context,
         staging,
-        perplexity=source is not None and _keeps_perplexity(context.recipe),
+        perplexity=_keeps_perplexity(context.recipe),
         fields=_fields_read(context.recipe, of_files=source is not None),
         order_by=context.recipe.packed_rows.order_by,
     )
@@ -95,9 +94,7 @@ def write_filtered_documents(context: BuildContext, staging: StagingFolder) -> C
         for number, task in enumerate(tasks):
             path = stored.folder / f"{task.name}{VALUES_SUFFIX}"
             tasks[number] = replace(task, stored=path if path.is_file() else None)
-    skips = context.recipe.filtered_documents.killed_documents == "skip"
-    function = skipping(filter_shard) if skips else filter_shard
-    counts = run_shards(context, staging, function, tasks, what=f"filter {key}")
+    counts = run_shards(context, staging, filter_shard, tasks, what=f"filter {key}")
     if source is not None and counts.seen == counts.extra.get(NO_TEXT, 0) and tasks:
         _refuse_no_text(source, tasks, counts)
     return counts
@@ -204,17 +201,20 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
             "source": {
                 name: getattr(source, name) for name in ("text_field", "id_field", "language")
             }
-        } | ({"perplexity": True} if _keeps_perplexity(recipe) else {})
+        }
         if source.quality != "fast":
             read["source"]["quality"] = source.quality
+    if _keeps_perplexity(recipe):
+        read["perplexity"] = True
     if fields := _fields_read(recipe, of_files=source.kind == "files"):
         read["fields"] = list(fields)
     lists = dict(lists_of(settings.lists).digests)  # the content that was read, without paths
     models = dict(models_of(settings.models, columns).digests)
-    policies = plain(settings)
-    if settings.killed_documents == "fail":
-        del policies["killed_documents"]
-    return policies | {"rules": msgspec.to_builtins(rules), "lists": lists, "models": models} | read
+    return (
+        plain(settings)
+        | {"rules": msgspec.to_builtins(rules), "lists": lists, "models": models}
+        | read
+    )
 
 
 STAGE = Stage(

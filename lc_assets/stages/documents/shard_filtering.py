@@ -34,7 +34,6 @@ from lc_assets.build.tables import (
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.execution.containment import at_document
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord, digest_in
 from lc_assets.lake.upstream import with_retries
@@ -247,7 +246,6 @@ def _filter_part(
         if not isinstance(found, DocumentRecord | CorpusDocument):
             late[line] = found
             continue
-        at_document(line)
         values = numbers_of(found, columns, task.rules, lists, models) if columns else {}
         failed = failures(values, rules)
         measured.append((part.row_of[line], *values.values()))
@@ -290,17 +288,18 @@ def _kept_line(task: ShardTask, part: Part, line: int, found: Document) -> dict[
         **(_fields_of(task, found) if task.fields else {}),
         **{name: float(column[row]) for name, column in part.table.columns.items()},
     }
-    if task.perplexity and isinstance(found, CorpusDocument):
-        kept[PERPLEXITY] = nan if found.perplexity is None else found.perplexity
+    if task.perplexity:
+        published = nan if found.perplexity is None else found.perplexity
+        kept.setdefault(PERPLEXITY, published)
     return kept
 
 
 def schema_of(
     rules: RuleSet, *, perplexity: bool = False, fields: tuple[str, ...] = ()
 ) -> pa.Schema:
-    """Columns of `filtered_documents`: `FILTERED`, and a float64 column per tested value; of files
-    also the record's ``perplexity``, where documents are preferred by it, and the ``fields`` that
-    packing reads, as text.
+    """Columns of `filtered_documents`: `FILTERED`, and a float64 column per tested value; also the
+    record's ``perplexity``, where documents are preferred by it and no rule tests it, and of files
+    the ``fields`` that packing reads, as text.
     """
     values = sorted(rules.columns | ({PERPLEXITY} if perplexity else set()))
     read = [(name, pa.string()) for name in fields if name not in values]
