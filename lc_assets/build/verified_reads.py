@@ -28,17 +28,18 @@ def verified_reads(executor: Executor, own: tuple[str, str] = ("", "")) -> Itera
         own: stage and key of the partition that is built; its older versions are not verified here:
             a damaged shard of theirs is not reused but computed again.
     """
-    verified: set[Path] = set()
+    verified: set[tuple[Path, str]] = set()
 
     def damaged(home: Path, files: list[FileFact]) -> list[FileFact]:
         if home.parts[-3:-1] == own:
             return []
-        tasks = [(home / fact.path, fact) for fact in files if home / fact.path not in verified]
+        left = [fact for fact in files if (home, fact.path) not in verified]
+        tasks = [(home / fact.path, fact) for fact in left]
         if sum(fact.n_bytes for _, fact in tasks) <= FEW_BYTES:
             found = [(task, verify_file(task)) for task in tasks]
         else:
             found = list(executor.run(verify_file, tasks, what="verify inputs"))
-        verified.update(path for (path, _), is_sound in found if is_sound)
+        verified.update((home, fact.path) for (_, fact), is_sound in found if is_sound)
         return [fact for (_, fact), is_sound in found if not is_sound]
 
     token = VERIFIER.set(damaged)

@@ -235,6 +235,7 @@ def rows_hold_their_pieces(rows: _Rows) -> str:
     """
     store, whole = rows.found.only_input("packing_tokens"), rows.settings.megatron == "rows"
     eot, n_checked = store.receipt.fingerprint.params["eot"], 0
+    tokens = store.folder
     for split in SPLITS:
         reader = GridReader(rows.found.folder / f"{split}.zarr")
         chosen = evenly_spaced(reader.n_rows, CHECKED_ROWS)
@@ -247,7 +248,7 @@ def rows_hold_their_pieces(rows: _Rows) -> str:
                 plan = lines.slice(int(first[row]), int(first[row + 1] - first[row]))
                 right = np.full(reader.row_tokens, int(reader.attributes["pad"]), block.dtype)
                 places = np.asarray(plan["row_start"], np.int64)
-                gather_pieces(plan, store.folder, right, places, eot=eot)
+                gather_pieces(plan, tokens, right, places, eot=eot)
                 parts = [data[row]] if whole else data[int(first[row]) : int(first[row + 1])]
                 own: Array = np.concatenate(parts)
                 rows.require(
