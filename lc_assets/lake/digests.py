@@ -111,7 +111,7 @@ def matching(files: Iterable[FileFact], patterns: Sequence[str]) -> list[FileFac
     return [
         fact
         for fact in files
-        if fact.path in names or any(fnmatchcase(fact.path, pattern) for pattern in wild)
+        if fact.path in names or (wild and any(fnmatchcase(fact.path, of) for of in wild))
     ]
 
 

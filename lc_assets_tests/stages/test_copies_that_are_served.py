@@ -8,14 +8,15 @@ import msgspec
 import numpy as np
 import pytest
 
+from lc_assets.build.checks import documents_files
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.build.settings.documents import Bounds, CleanDocumentsSettings, RemovalSettings
 from lc_assets.build.settings.longpack import PackingSettings
 from lc_assets.build.stage import Built
 from lc_assets.formats.tokenizers.named import tokenizer_of
-from lc_assets.stages.catalogue import STAGES, needed_by
-from lc_assets.stages.deduplication.lengths import least_tokens
+from lc_assets.stages.catalogue import STAGES, needed_by, stage_named
+from lc_assets.stages.deduplication.lengths import least_tokens, too_short
 from lc_assets.stages.deduplication.removed_documents import STAGE
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.rows.token_grid import rows_table
@@ -134,6 +135,23 @@ def test_only_what_decides_lengths_makes_a_decision_stale():
     for changes in ({"min_tokens": 70_000}, {"text_encoding": "json_utf8"}):
         assert settings(**changes) != settings()
     assert "lengths" not in settings(clean=True, tokenizer="missing.json")
+
+
+def test_the_files_of_a_snapshot_are_looked_up_together(tmp_path):
+    """Each look-up goes through all files of a version, of which there may be 30,000."""
+    context = tiny_context(tmp_path, upstream=tiny_upstream(tmp_path / "upstream"))
+    for stage in ("raw_snapshot", "filtered_documents"):
+        published = stage_named(stage).build(context, OLD).published
+    asked = list[tuple[str, ...]]()
+
+    class Asked:
+        def only(self, *names):
+            asked.append(names)
+            return published.only(*names)
+
+    ids = [line["id"] for path in documents_files(published.folder) for line in lines(path)]
+    too_short(context, {f"filtered_documents/{OLD}": Asked()}, ids)
+    assert [len(names) for names in asked] == [len(TAGS)]
 
 
 def test_a_contaminated_copy_is_not_the_one_that_is_kept(tmp_path, words):

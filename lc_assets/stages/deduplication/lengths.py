@@ -82,9 +82,14 @@ def too_short(
     if least_tokens(context.recipe) == 1:
         return set()
     settings, tasks = counted_by(context.recipe), list[LengthTask]()
-    for shard, names in groupby(sorted(ids), key=lambda name: parse_document_id(name)[0]):
-        file = f"{shard.name}{DOCUMENTS_SUFFIX}"
-        path = inputs[f"filtered_documents/{shard.snapshot}"].only(file) / file
-        tasks.append(LengthTask(documents=path, ids=frozenset(names), settings=settings))
+    shards = groupby(sorted(ids), key=lambda name: parse_document_id(name)[0])
+    named = [(shard, frozenset(names)) for shard, names in shards]
+    for snapshot, of_shards in groupby(named, key=lambda found: found[0].snapshot):
+        files = {f"{shard.name}{DOCUMENTS_SUFFIX}": names for shard, names in of_shards}
+        folder = inputs[f"filtered_documents/{snapshot}"].only(*files)
+        tasks += [
+            LengthTask(documents=folder / file, ids=names, settings=settings)
+            for file, names in files.items()
+        ]
     run = context.executor.run(short_documents, tasks, what="count tokens of duplicates")
     return {name for _, names in run for name in names}
