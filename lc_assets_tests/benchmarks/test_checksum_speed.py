@@ -82,15 +82,20 @@ def ratios(what, make, checksums):
     return embedded
 
 
-def test_windows_with_checksums(tmp_path, rows):
-    """As int64, as PyTorch's embeddings need them."""
+@pytest.mark.parametrize(("n_ranks", "most"), [(1, MOST), (8, 1.1)])
+def test_windows_with_checksums(tmp_path, rows, n_ranks, most):
+    """As int64, as PyTorch's embeddings need them. Every rank compares all blocks that its windows
+    are in.
+    """
     prefix = data_set(tmp_path, rows)
     ratio = ratios(
-        "windows of 1,024 tokens",
-        lambda: WindowLoader(prefix, batch_windows=64, context_tokens=1024, dtype=np.int64),
+        f"windows of 1,024 tokens, a rank of {n_ranks}",
+        lambda: WindowLoader(
+            prefix, batch_windows=64, context_tokens=1024, dtype=np.int64, n_ranks=n_ranks
+        ),
         [checksums_path(bin_path(prefix))],
     )
-    assert ratio < MOST
+    assert ratio < most
 
 
 @pytest.mark.parametrize("codec", [BLOSC, ZSTD], ids=["blosc", "zstd"])
