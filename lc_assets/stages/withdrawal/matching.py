@@ -220,12 +220,20 @@ def _dropped_tables(part: Published) -> list[ScannedTable]:
 
 
 def remembered_lines(published: Published | CheckInput) -> list[Line]:
-    """Rows of `tables.REMEMBERED` of a version; none of one that is not of this stage."""
-    folder = published.folder if isinstance(published, CheckInput) else published.only(MEMORY)
-    path = folder / MEMORY
-    if not path.is_file():
-        return []
-    lines: list[Line] = read_table(path, REMEMBERED.names).to_pylist()
+    """Rows of `tables.REMEMBERED` of a version; none of one of another stage, or of code version 1,
+    which had no memory.
+
+    Raises:
+        CorruptFile: if it cannot be read.
+    """
+    if isinstance(published, CheckInput):
+        folder = published.folder
+    else:
+        made = published.receipt.fingerprint
+        if made.stage != "withdrawn_documents" or made.code_version == "1":
+            return []
+        folder = published.only(MEMORY)
+    lines: list[Line] = read_table(folder / MEMORY, REMEMBERED.names).to_pylist()
     return lines
 
 

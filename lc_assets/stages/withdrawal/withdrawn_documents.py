@@ -32,7 +32,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import REMEMBERED, WITHDRAWN, count_lines, read_table, write_table
+from lc_assets.build.tables import REMEMBERED, WITHDRAWN, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.lists.withdrawal_lists import Withdrawal, entries_of
@@ -267,13 +267,6 @@ def are_lists_named(recipe: Recipe) -> bool:
     return bool(settings.lists or settings.reinstated)
 
 
-def _remembers(published: Published) -> bool:
-    """Whether a version remembers anything; those of code version 1 have no memory."""
-    if published.receipt.fingerprint.code_version == "1":
-        return False
-    return count_lines(published.only(MEMORY) / MEMORY) > 0
-
-
 _ALL = ALL_SNAPSHOTS.only_if(are_lists_named)
 
 STAGE = Stage(
@@ -288,7 +281,7 @@ STAGE = Stage(
         "near_duplicate_pairs": _ALL,
         "filtered_documents": _ALL.summarized(),
     },
-    remembers=_remembers,
+    remembers=lambda published: bool(remembered_lines(published)),
     params=_params,
     checks=(
         the_withdrawn_add_up,
