@@ -19,11 +19,17 @@ from lc_assets.lake.lake import Lake
 from lc_assets.stages.catalogue import STAGES, needed_by
 from lc_assets.stages.planning import keys_of, plan
 from lc_assets.stages.releases.auditing import Audit
-from lc_assets.stages.releases.pruning import carry_out, needed_versions, plan_pruning
+from lc_assets.stages.releases.pruning import carry_out, needed_versions, plan_pruning, plan_purge
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
-from lc_assets.stages.withdrawal.contents import nothing_withdrawn_is_served
-from lc_assets.stages.withdrawal.matching import BEFORE, MEMORY, named_by, remembered_lines
+from lc_assets.stages.withdrawal.contents import nothing_withdrawn_is_served, versions_with
+from lc_assets.stages.withdrawal.matching import (
+    BEFORE,
+    MEMORY,
+    named_by,
+    remembered_digests,
+    remembered_lines,
+)
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import (
     SNAPSHOTS,
@@ -203,6 +209,22 @@ def test_with_stays_the_moved_document_is_found_by_its_address(history, texts):
     history.put(OLD, [second, first])
     history.build()
     assert history.withdrawn() == {of(OLD, 0): "listed", of(OLD, 1): BEFORE}
+
+
+def test_versions_that_served_a_dropped_document_are_purged(history):
+    """It is found in their tables by its digest; what is published now holds none."""
+    old = {name: built.published for name, built in history.build().items()}
+    history = history.changed("filtered_documents", min_words=LENGTH + 1)
+    history.say("withdrawn", ("document", of(OLD, 0)))
+    history.build()
+    assert history.withdrawn() == {}
+    digests = remembered_digests(history.table)
+    held = {one.name for one in versions_with(history.lake, [], digests) if not one.is_current}
+    wanted = {f"{stage}/{OLD}" for stage in ("token_documents", "token_grid")}
+    assert wanted == {name.rpartition("/")[0] for name in held}
+    carry_out(history.lake, plan_purge(history.lake, [], digests=digests))
+    assert not any(old[name].home.is_dir() for name in wanted)
+    assert list(versions_with(history.lake, [], digests)) == []
 
 
 @pytest.mark.parametrize("change", ["entry", "shard", "threshold", "near"])

@@ -30,6 +30,7 @@ from lc_assets.stages.releases.pruning import Pruning
 from lc_assets.stages.withdrawal import reporting
 from lc_assets.stages.withdrawal.matching import (
     moved_documents,
+    remembered_digests,
     remembered_lines,
     resolve,
 )
@@ -135,7 +136,8 @@ def prune(
     if purge:
         withdrawn = folder.partition(STAGE.name).require()
         ids = [line["id"] for line in withdrawn_lines(withdrawn)]
-        planned = pruning.plan_purge(folder, ids, give_up=give_up or ())
+        digests = remembered_digests(withdrawn)
+        planned = pruning.plan_purge(folder, ids, digests=digests, give_up=give_up or ())
     else:
         planned = pruning.plan_pruning(folder, keep=keep)
     _show_pruning(planned, dry_run=dry_run)
@@ -277,7 +279,9 @@ def _show_report(lake: Lake, recipe: Recipe) -> None:
         ("version", "documents", "size", "state"),
         [
             (held.name, held.n_documents, sized(held.published.receipt.n_bytes), state)
-            for held, state in reporting.versions_holding(lake, lines)
+            for held, state in reporting.versions_holding(
+                lake, lines, remembered_digests(published)
+            )
         ],
     )
     served = sum(line["still served"] for line in by_reason)

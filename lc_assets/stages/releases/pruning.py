@@ -84,12 +84,19 @@ def plan_pruning(lake: Lake, *, keep: int = 0) -> Pruning:
     return Pruning(deletions=tuple(_downstream_first(deletions)))
 
 
-def plan_purge(lake: Lake, ids: Collection[str], *, give_up: Collection[str] = ()) -> Pruning:
+def plan_purge(
+    lake: Lake,
+    ids: Collection[str],
+    *,
+    digests: Collection[str] = (),
+    give_up: Collection[str] = (),
+) -> Pruning:
     """Find the versions that contain withdrawn documents.
 
     Args:
         lake: the lake.
         ids: the withdrawn documents.
+        digests: what is remembered of withdrawn documents that may have other ids now, or none.
         give_up: releases whose versions may be deleted.
 
     Raises:
@@ -98,7 +105,7 @@ def plan_purge(lake: Lake, ids: Collection[str], *, give_up: Collection[str] = (
     pinned = pinned_versions(lake)
     kept: dict[str, str] = {}
     deleted: dict[str, Deletion] = {}
-    for held in versions_with(lake, ids) if ids else ():
+    for held in versions_with(lake, ids, digests) if ids or digests else ():
         others = sorted(pinned.get(held.name, set()) - set(give_up))
         found = held.published
         if held.is_current:
@@ -112,7 +119,7 @@ def plan_purge(lake: Lake, ids: Collection[str], *, give_up: Collection[str] = (
             deleted[held.name] = Deletion(partition, found.version, found.receipt.n_bytes, HOLDS)
     unfinished = [
         Deletion(partition, name, folder.n_bytes, UNFINISHED)
-        for partition in (lake.partitions() if ids else ())
+        for partition in (lake.partitions() if ids or digests else ())
         for name, folder in partition.folders().items()
         if folder.finished is None
     ]

@@ -29,7 +29,7 @@ from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.build.lookups import ScannedTable
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import CheckResult
-from lc_assets.build.tables import SPANS_FILE, read_table
+from lc_assets.build.tables import SPANS_FILE
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
@@ -39,8 +39,8 @@ from lc_assets.stages.lineage import row_lineage
 from lc_assets.stages.lineage.tracing import sources_of
 from lc_assets.stages.longpack.page_index import page_index
 from lc_assets.stages.withdrawal import withdrawn_documents
-from lc_assets.stages.withdrawal.matching import named_by, remembered_lines
-from lc_assets.text.links.addresses import Kind, values_of
+from lc_assets.stages.withdrawal.matching import named_by, remembered_digests, remembered_lines
+from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_document_id
 
 CHECK = "nothing_withdrawn_is_served"
@@ -112,12 +112,14 @@ def _in_snapshot(_: Lake, published: Published, sought: Sought) -> set[str]:
 
 
 def _in_document_tables(lake: Lake, published: Published, sought: Sought) -> set[str]:
-    ours = _in_snapshot(lake, published, sought)
+    names = _in_snapshot(lake, published, sought)
+    ours: list[tuple[Kind, str]] = [("document", name) for name in sorted(names)]
+    ours += [(kind, value) for kind, value in sought if kind == "digest"]
     folder = published.only(f"*{DOCUMENTS_SUFFIX}") if ours else None
     return {
         name
         for path in (documents_files(folder) if folder else ())
-        for name in ours.intersection(read_table(path, ["id"])["id"].to_pylist())
+        for name in _ids(ScannedTable(path).find_all(ours))
     }
 
 
@@ -160,11 +162,14 @@ class Held:
         return self.published.stage in WORKING_MATERIAL
 
 
-def versions_with(lake: Lake, ids: Collection[str]) -> Iterator[Held]:
-    """Yield every finished version that contains any of the documents, in the order of the
-    stages.
+def versions_with(
+    lake: Lake, ids: Collection[str], digests: Collection[str] = ()
+) -> Iterator[Held]:
+    """Yield every finished version that contains any of the documents, or, if it is served, one of
+    the digests, in the order of the stages.
     """
-    search = Search(lake, [("document", name) for name in sorted(ids)])
+    sought: list[tuple[Kind, str]] = [("document", name) for name in sorted(ids)]
+    search = Search(lake, [*sought, *(("digest", digest) for digest in sorted(digests))])
     chain = [stage.name for stage in STAGES]
     holders = SERVED | _TABLES.keys() | {"row_lineage", "length_buckets"}
     partitions = [partition for partition in lake.partitions() if partition.stage in holders]
@@ -196,9 +201,7 @@ def nothing_withdrawn_is_served(lake: Lake, recipe: Recipe, published: Published
     else:
         names = {line["id"] for line in withdrawn_documents.withdrawn_lines(withdrawn)}
         sought: set[tuple[Kind, str]] = {*entries, *(("document", name) for name in names)}
-        if settings.same_content == "goes":
-            digests = (digest for line in remembered for digest in values_of("digest", line))
-            sought.update(("digest", digest) for digest in digests)
+        sought.update(("digest", digest) for digest in remembered_digests(withdrawn))
         found = Search(lake, sorted(sought)).found_in(published)
         spared = Search(lake, sorted(reinstated)).found_in(published) if reinstated else {}
         served = sorted(set().union(*found.values()).difference(*spared.values()))

@@ -237,6 +237,14 @@ def remembered_lines(published: Published | CheckInput) -> list[Line]:
     return lines
 
 
+def remembered_digests(withdrawn: Published) -> set[str]:
+    """Digests of what a version remembers, if it withdraws copies too."""
+    if withdrawn.receipt.fingerprint.params.get("same_content") == "stays":
+        return set()
+    lines = remembered_lines(withdrawn)
+    return {digest for line in lines for digest in values_of("digest", line)}
+
+
 def is_reinstated(line: Mapping[str, Any], reinstated: Collection[Sought]) -> bool:
     """Whether entries of reinstated documents name a remembered one, or the entry that withdrew
     it.

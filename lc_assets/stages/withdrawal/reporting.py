@@ -3,7 +3,7 @@ was withdrawn, afterwards. Nothing is built or written.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from lc_assets.lake.lake import Lake
@@ -108,10 +108,12 @@ def withdrawn_by_reason(lake: Lake, lines: Sequence[Line]) -> list[Line]:
     ]
 
 
-def versions_holding(lake: Lake, lines: Sequence[Line]) -> list[tuple[Held, str]]:
+def versions_holding(
+    lake: Lake, lines: Sequence[Line], digests: Collection[str] = ()
+) -> list[tuple[Held, str]]:
     """The versions that contain withdrawn documents, and why each still exists."""
-    pinned = pinned_versions(lake)
-    held = versions_with(lake, [line["id"] for line in lines]) if lines else ()
+    pinned, ids = pinned_versions(lake), [line["id"] for line in lines]
+    held = versions_with(lake, ids, digests) if ids or digests else ()
     return [(version, _state(version, sorted(pinned.get(version.name, ())))) for version in held]
 
 
