@@ -1,3 +1,21 @@
-"""Software-defined assets that turn web crawls into long-context pre-training data."""
+"""Software-defined assets that turn web crawls into long-context pre-training data.
+
+``import lc_assets as lc`` gives the names of `__all__`; they are stable: a minor release does not
+change what they mean. Everything else may change. Each is imported when it is first used.
+"""
+
+from typing import Any
 
 __version__ = "0.2.0.dev0"
+
+_PUBLIC = {"open": "lc_assets.loaders.data_sets", "DataSet": "lc_assets.loaders.data_sets"}
+"""Name → the module that defines it."""
+__all__ = ["DataSet", "__version__", "open"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_PUBLIC[name]), name)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import lc_assets
 from lc_assets_tests.grid_builders import write_lake, zipf_ids
 
 ROOT = Path(__file__).parents[1]
@@ -86,10 +87,12 @@ def test_what_a_page_names_exists(path):
 
 
 def is_ours(dotted: str) -> bool:
-    """Whether a dotted name is a module, or is defined at the top of one; what comes behind that is
-    not looked at.
+    """Whether a dotted name is public or a module, or is defined at the top of one; what comes
+    behind that is not looked at.
     """
     parts = dotted.split(".")
+    if parts[1] in lc_assets.__all__:
+        return True
     module = next((n for n in range(len(parts), 0, -1) if source_of(parts[:n]).is_file()), 0)
     if module in (0, len(parts)):
         return module > 0

@@ -31,6 +31,7 @@ from lc_assets.counts import Counts
 from lc_assets.errors import Busy, CheckFailed, DamagedInput, LcError
 from lc_assets.execution.environment import versions_of
 from lc_assets.execution.executor import CONTAINING_POLICY
+from lc_assets.execution.local import for_inputs_of
 from lc_assets.execution.on_ray import executor_at
 from lc_assets.execution.progress import Watch
 from lc_assets.foreign_errors import os_errors_as_lc_errors
@@ -102,6 +103,9 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
         if shards is None:
             n_bytes = sum(published.receipt.n_bytes for published in read.values())
             staging.meter.bytes_read = n_bytes
+        else:
+            n_bytes = shards.n_bytes(shards.to_do)
+        context = replace(context, executor=for_inputs_of(context.executor, n_bytes))
         with (
             os_errors_as_lc_errors(staging.folder),
             measured_by(staging.meter) as measured,

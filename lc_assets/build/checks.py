@@ -7,7 +7,7 @@ A stage that keeps and drops documents writes ``{shard}.documents.parquet`` and
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -108,7 +108,7 @@ def by_chunk(rows: Iterable[int], chunk_rows: int) -> list[list[int]]:
 
 def counts_add_up(check_input: CheckInput) -> CheckResult:
     """Documents in = kept + dropped: the tables match the receipt's counts, by reason."""
-    kept = sum(by_workers(check_input, _n_lines, documents_files(check_input.folder)))
+    kept = sum(by_workers(check_input, count_lines, documents_files(check_input.folder)))
     found = by_workers(check_input, _dropped, dropped_files(check_input.folder))
     dropped, counts = sum(found, Counter[str]()), check_input.counts
     agrees = kept == counts.kept and dict(dropped) == counts.dropped
@@ -122,17 +122,9 @@ def counts_add_up(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _n_lines(paths: Sequence[Path]) -> int:
-    return sum(map(count_lines, paths))
-
-
-def _dropped(paths: Sequence[Path]) -> Counter[str]:
-    """Number of dropped documents in some tables by their first reasons."""
-    dropped = Counter[str]()
-    for path in paths:
-        for line in read_table(path, ["reason"])["reason"].value_counts().to_pylist():
-            dropped[line["values"]] += line["counts"]
-    return dropped
+def _dropped(path: Path) -> Counter[str]:
+    """Number of dropped documents in a table by their first reasons."""
+    return Counter(read_table(path, ["reason"])["reason"].to_pylist())
 
 
 def reads_all_upstream_documents(*stages: str) -> Check:
@@ -235,15 +227,8 @@ def every_document_is_named_once(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _ids_and_repeated(paths: Sequence[Path]) -> tuple[int, int]:
-    """Number of ids in the shards of some tables of dropped documents, and how many of them stand
-    there twice.
-    """
-    n_ids = n_repeated = 0
-    for dropped in paths:
-        kept = dropped.with_name(dropped.name.removesuffix(DROPPED_SUFFIX) + DOCUMENTS_SUFFIX)
-        chunks = [c for path in (kept, dropped) for c in read_table(path, ["id"])["id"].chunks]
-        ids = pa.chunked_array(chunks, pa.string())
-        n_ids += len(ids)
-        n_repeated += len(ids) - len(ids.unique())
-    return n_ids, n_repeated
+def _ids_and_repeated(dropped: Path) -> tuple[int, int]:
+    """Number of ids in the shard of a table of dropped documents, and how many are repeated."""
+    kept = dropped.with_name(dropped.name.removesuffix(DROPPED_SUFFIX) + DOCUMENTS_SUFFIX)
+    ids = [one for path in (kept, dropped) for one in read_table(path, ["id"])["id"].to_pylist()]
+    return len(ids), len(ids) - len(set(ids))

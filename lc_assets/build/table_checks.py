@@ -3,7 +3,6 @@
 docs/decisions/0017 says why.
 """
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,51 +30,29 @@ UNSIGNED = frozenset(
 NULLABLE = frozenset(("identity", "value", "kept_alone", "kept_with_the_others"))
 NOT_CHECKED = frozenset(("raw_content", "title", "reasons", "values"))
 """Columns of text and lists, which are excluded to save memory."""
-LINES_AT_ONCE = 1 << 17
-"""Number of lines checked at once; shards keep few documents."""
 
 
-def table_failures(
-    paths: Iterable[Path], schema: pa.Schema, *, unique: str | None = None
-) -> list[str]:
-    """Check tables against their schema; returns one sentence per failure.
+def table_failures(path: Path, schema: pa.Schema, *, unique: str | None = None) -> list[str]:
+    """Check a table against its schema; returns one sentence per failure.
 
     pandera defines the schema and describes failures. Valid tables are recognised with Arrow alone,
     because importing pandera takes half a CPU-second and a validation 16 ms; a property test checks
     that the two agree.
 
     Args:
-        paths: the tables, one per shard; read in batches of at least `LINES_AT_ONCE` lines.
+        path: the table.
         schema: the declared columns.
-        unique: a column whose values must not repeat within a batch.
+        unique: a column whose values must not repeat.
     """
-    checked = [field.name for field in schema if field.name not in NOT_CHECKED]
-    messages, batch, n_lines = list[str](), dict[Path, pa.Table](), 0
-    for path in paths:
-        with opened_table(path) as file:
-            if not file.schema_arrow.equals(schema):
-                found = file.schema_arrow.names
-                messages.append(f"{path.name}: columns are {found}, declared are {schema.names}")
-                continue
-            batch[path] = whole_table(file, checked)
-        n_lines += batch[path].num_rows
-        if n_lines >= LINES_AT_ONCE:
-            messages += _failures_by_table(batch, unique)
-            batch, n_lines = {}, 0
-    return messages + _failures_by_table(batch, unique)
-
-
-def _failures_by_table(batch: Mapping[Path, pa.Table], unique: str | None) -> list[str]:
-    if not batch or fits(together := pa.concat_tables(batch.values()), unique):
+    with opened_table(path) as file:
+        found = file.schema_arrow
+        if not found.equals(schema):
+            return [f"{path.name}: columns are {found.names}, declared are {schema.names}"]
+        table = whole_table(file, [name for name in schema.names if name not in NOT_CHECKED])
+    if fits(table, unique):
         return []
-    alone = [
-        f"{path.name}: {words}"
-        for path, table in batch.items()
-        for words in failures_of(table, unique)
-    ]
-    failures = failures_of(together, unique) or ["the tables do not fit their schema"]
-    first, *_, last = [*batch, *batch]
-    return alone or [f"{first.name} to {last.name}: {words}" for words in failures]
+    failures = failures_of(table, unique) or ["the table does not fit its schema"]
+    return [f"{path.name}: {words}" for words in failures]
 
 
 def fits(table: pa.Table, unique: str | None) -> bool:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
+from lc_assets.execution.containment import at_document
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.opening import require_sound_footer
 from lc_assets.publishing import publish
@@ -206,8 +207,9 @@ class TableWriter:
 
     def _flush(self) -> None:
         if self._lines:
-            self._writer.write_table(pa.Table.from_pylist(self._lines, schema=self._schema))
-        self._lines, self._n_bytes = [], 0
+            table = pa.Table.from_pylist(self._lines, schema=self._schema)
+            self._lines, self._n_bytes = [], 0
+            self._writer.write_table(table)
 
 
 @contextlib.contextmanager
@@ -312,15 +314,21 @@ def read_lines(
     path: Path, columns: Sequence[str] | None = None, *, batch_lines: int = 64
 ) -> Iterator[dict[str, Any]]:
     """Read a table line by line, a small batch at a time: memory is bounded by ``batch_lines``
-    lines.
+    lines, and by a row group.
 
     Raises:
         CorruptFile: as `read_table`.
     """
     with opened_table(path) as file:
         require_columns(file.schema_arrow, columns, path)
-        for batch in file.iter_batches(batch_lines, columns=columns):
-            yield from batch.to_pylist()
+        number = -1
+        for group in range(file.num_row_groups):  # whose bytes their writer limits
+            for batch in file.iter_batches(batch_lines, row_groups=[group], columns=columns):
+                lines = batch.to_pylist()[::-1]
+                del batch  # its bytes, and those of the lines before, are not kept beside a text
+                while lines:
+                    at_document(number := number + 1)
+                    yield lines.pop()
 
 
 def first_lines(paths: Iterable[Path], most: int) -> list[dict[str, Any]]:

@@ -175,6 +175,12 @@ class Corpus:
         Literal["skip", "fail"],
         Option("--broken", help="What to do about a file that cannot be read."),
     ] = "skip"
+    killed: Annotated[
+        Literal["fail", "skip"],
+        Option(
+            "--killed", help="What to do about a document that needs more memory than there is."
+        ),
+    ] = "fail"
     workers: Workers = None
     notes: list[str] = field(default_factory=list, init=False)
     """What is said at the end of the command."""
@@ -202,7 +208,7 @@ class Corpus:
             raise BadInput("name what to read and where to write: IN... OUT")
         filtering = settings.get("filtered_documents", ALL_DOCUMENTS["filtered_documents"])
         policy = "fail" if self.broken == "fail" else "skip_shard"
-        filtering = replaced(filtering, corrupt_documents=policy)
+        filtering = replaced(filtering, corrupt_documents=policy, killed_documents=self.killed)
         return context_over_files(
             inputs,
             out,

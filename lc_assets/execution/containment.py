@@ -46,7 +46,8 @@ WATCH_SECONDS = 0.1
 
 _NO_DOCUMENT = -1
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_MARK = "_is_contained"
+_CONTAINED = "_is_contained"
+_SKIPPING = "_is_skipping"
 
 
 class _Here:
@@ -68,6 +69,14 @@ def _numbers_of(cell: Any) -> memoryview:
 _HERE = _Here()
 
 
+def at_document(number: int) -> str:
+    """State that a document is being processed from here on, without limits, so that the loss of
+    the worker is attributed to it; return the reason to skip it, or "".
+    """
+    _HERE.cell[0] = number
+    return _HERE.skips.get(number, "") if _HERE.skips else ""
+
+
 # A class: takes half the time of a generator's context manager.
 class processing:  # noqa: N801
     """State that a document is being processed; yields the reason to skip it, or "".
@@ -85,8 +94,7 @@ class processing:  # noqa: N801
         self._number = number
 
     def __enter__(self) -> str:
-        _HERE.cell[0] = self._number
-        return _HERE.skips.get(self._number, "") if _HERE.skips else ""
+        return at_document(self._number)
 
     def __exit__(self, *_: object) -> None:
         _HERE.cell[0] = _NO_DOCUMENT
@@ -94,15 +102,32 @@ class processing:  # noqa: N801
 
 def contained(function: Function) -> Function:
     """Mark a task's function as one that states its documents with `processing`."""
-    setattr(function, _MARK, True)
+    setattr(function, _CONTAINED, True)
     return function
+
+
+def skipping(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function without limits whose documents are skipped when they have killed workers: it asks
+    `at_document`.
+    """
+    found = functools.partial(function)
+    setattr(found, _SKIPPING, True)
+    return found
 
 
 def is_contained(function: Any) -> bool:
     """Whether a function, or one that it was partially applied to, is marked."""
-    if isinstance(function, functools.partial):
-        return any(is_contained(part) for part in (function.func, *function.args))
-    return getattr(function, _MARK, False)
+    return _is_marked(function, _CONTAINED)
+
+
+def may_skip(function: Any) -> bool:
+    """Whether a function, or one that it was partially applied to, can skip documents."""
+    return _is_marked(function, _SKIPPING) or _is_marked(function, _CONTAINED)
+
+
+def _is_marked(function: Any, mark: str) -> bool:
+    parts = (function.func, *function.args) if isinstance(function, functools.partial) else ()
+    return getattr(function, mark, False) or any(_is_marked(part, mark) for part in parts)
 
 
 def run_skipping(skips: Skips, function: Any, task: Any, policy: TaskPolicy) -> Any:

@@ -160,8 +160,11 @@ def work_through(
     function: Callable[[Task], Result],
     tasks: Sequence[Task],
     policy: TaskPolicy,
+    *,
+    may_skip: bool = False,
 ) -> Iterator[tuple[Task, Result]]:
-    """Yield each task with its result as they finish.
+    """Yield each task with its result as they finish; ``may_skip``: whether the function can skip
+    documents.
 
     Raises:
         WorkerDied: when one task lost ``policy.deaths`` workers or ``policy.departures`` machines,
@@ -182,15 +185,16 @@ def work_through(
                 losses.pop(number, None)
                 yield tasks[number], outcome.result
                 continue
-            losses.setdefault(number, _Losses(tasks[number])).add(outcome, policy)
+            lost = losses.setdefault(number, _Losses(tasks[number], may_skip=may_skip))
+            lost.add(outcome, policy)
             left.appendleft(number)
 
 
 class _Losses:
     """Workers that one task has lost so far, and which of its documents are skipped."""
 
-    def __init__(self, task: Any) -> None:
-        self.task = task
+    def __init__(self, task: Any, *, may_skip: bool) -> None:
+        self.task, self._may_skip = task, may_skip
         self.skips: dict[int, str] = {}
         self._deaths = self._departures = 0
         self._suspects: Counter[int] = Counter()
@@ -209,7 +213,8 @@ class _Losses:
         self._suspects[lost.document] += 1
         # A loss without a known reason is attributed to a document when it happens there again.
         repeated = self._suspects[lost.document] >= policy.deaths
-        if lost.document >= 0 and (lost.limit or repeated):
+        is_known = lost.document >= 0 and lost.document not in self.skips
+        if self._may_skip and is_known and (lost.limit or repeated):
             self._skip(lost, policy)
             self._deaths = 0
         self._require(self._deaths < policy.deaths, self._deaths, "workers", lost)
@@ -227,8 +232,10 @@ class _Losses:
 
     def _require(self, holds: bool, number: int, what: str, lost: Lost) -> None:
         if not holds:
+            where = f" at document {lost.document:,}" if lost.document >= 0 else ""
             raise WorkerDied(
-                f"{self.task} cost {number} {what}: the last {lost.why}. What is done stays done"
+                f"{self.task} cost {number} {what}{where}: the last {lost.why}. What is done stays "
+                "done"
             )
 
 

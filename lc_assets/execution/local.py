@@ -8,15 +8,22 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lc_assets.errors import BadInput
-from lc_assets.execution.containment import WATCH_SECONDS, Watched, is_contained, run_skipping
+from lc_assets.execution.containment import (
+    WATCH_SECONDS,
+    Watched,
+    is_contained,
+    may_skip,
+    run_skipping,
+)
 from lc_assets.execution.executor import (
     DEFAULT_POLICY,
     OUT_OF_MEMORY,
     Done,
+    Executor,
     Lost,
     Result,
     Skips,
@@ -31,15 +38,19 @@ from lc_assets.execution.progress import Watch, on_terminal, silent
 from lc_assets.records import record
 
 KILLED = (
-    "was killed (often for memory), or the program that started it does work when it is imported "
-    "(guard it by __main__)"
+    "was killed, most likely for memory: give it more, or fewer --workers, or let the filter skip "
+    "such documents (--killed skip, killed_documents)"
 )
+AT_IMPORT = ". Or the program that started it does work when it is imported: guard it by __main__"
+LARGE_BYTES = 16 << 20
+"""Inputs of which one worker may need more memory than there is; they take longer than its start.
+"""
 
 
 @record
 class LocalExecutor:
     """Runs tasks in ``workers`` processes of this machine, or in this process if there is one
-    worker or task and nothing to contain.
+    worker or task, nothing to contain, and little to read.
 
     Attributes:
         workers: number of processes.
@@ -47,12 +58,15 @@ class LocalExecutor:
         preload: modules that the workers' parent imports once, so that a worker starts in
             milliseconds.
         policy: limits of a task.
+        apart: whether a single worker is also a process of its own, so that it can be killed for
+            memory without this one.
     """
 
     workers: int = 1
     watch: Watch = silent
     preload: tuple[str, ...] = ()
     policy: TaskPolicy = DEFAULT_POLICY
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if self.workers < 1:
@@ -63,7 +77,7 @@ class LocalExecutor:
     ) -> Iterator[tuple[Task, Result]]:
         """See `lc_assets.execution.executor.Executor.run`."""
         contains = self.policy.contains and is_contained(function)
-        if tasks and (contains or (self.workers > 1 and len(tasks) > 1)):
+        if tasks and (contains or self.apart or (self.workers > 1 and len(tasks) > 1)):
             results = self._in_processes(function, tasks)
         else:
             results = ((task, with_retries(function, task, self.policy)) for task in tasks)
@@ -78,7 +92,7 @@ class LocalExecutor:
         pool = _Processes(min(self.workers, len(tasks)), kind_now(self.preload), self.policy)
         succeeded = False
         try:
-            yield from work_through(pool, function, tasks, self.policy)
+            yield from work_through(pool, function, tasks, self.policy, may_skip=may_skip(function))
             succeeded = True
         finally:
             if succeeded:
@@ -150,7 +164,8 @@ class _Processes:
             if watched.limit:
                 return Lost(watched.limit, document=watched.document, limit=watched.limit)
             seconds = time.monotonic() - assignment.started
-            killed = Lost(KILLED, document=watched.document_now)
+            document = watched.document_now
+            killed = Lost(KILLED + ("" if document >= 0 else AT_IMPORT), document=document)
             return ended_after(seconds, self.policy, otherwise=killed)
         except MemoryError:
             return OUT_OF_MEMORY
@@ -162,6 +177,13 @@ class _Processes:
             worker.cut()
         for worker in every:
             worker.end()
+
+
+def for_inputs_of(executor: Executor, n_bytes: int) -> Executor:
+    """The same executor, for inputs of so many bytes."""
+    if isinstance(executor, LocalExecutor) and n_bytes > LARGE_BYTES:
+        return replace(executor, apart=True)
+    return executor
 
 
 def executor_of(workers: int | None) -> LocalExecutor:

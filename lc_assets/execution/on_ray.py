@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lc_assets.errors import BadInput, Unreachable, WorkerUnfit
-from lc_assets.execution.containment import is_contained
+from lc_assets.execution.containment import is_contained, may_skip
 from lc_assets.execution.environment import (
     Environment,
     current_environment,
@@ -168,7 +168,9 @@ class RayExecutor:
                 patience=self.patience,
             )
             try:
-                yield from work_through(pool, function, tasks, self.policy)
+                yield from work_through(
+                    pool, function, tasks, self.policy, may_skip=may_skip(function)
+                )
             except ConnectionError as error:
                 pool.leave()
                 raise Unreachable(

@@ -95,7 +95,7 @@ def version_at(at: At) -> At:
     from lc_assets.lake.partition import CURRENT, Current, Partition
     from lc_assets.lake.receipts import decode_json
 
-    if not _holds(at, CURRENT):
+    if not holds(at, CURRENT):
         return at
     if isinstance(at, Path):
         return Partition(at).require().folder
@@ -139,7 +139,7 @@ def compared_copy(at: At, *names: str) -> Iterator[Path]:
     from lc_assets.lake.receipts import RECEIPT
     from lc_assets.lake.versions import Published, how_to_repair
 
-    receipt = [RECEIPT] if _holds(at, RECEIPT) else []
+    receipt = [RECEIPT] if holds(at, RECEIPT) else []
     with local_copy(at, *names, *receipt) as folder:
         for fact in matching(Published.at(folder).receipt.files, names) if receipt else ():
             path = folder / fact.path
@@ -154,7 +154,7 @@ def _open(at: At, split: str, cache: ChunkCache) -> ZarrRows | InterleavedRows:
     for array in (at, below(at, f"{split}.zarr")):
         if (kind := array_kind(array)) is not None:
             return _open_array(array, kind, cache)
-    if _holds(at, SOURCES):
+    if holds(at, SOURCES):
         return _open_order(at, split, cache)
     if (version := version_at(at)) != at:
         return _open(version, split, cache)
@@ -210,7 +210,7 @@ def _order_of_release(lake: At, release: str) -> At:
     if isinstance(lake, Path):
         return lake_of_release(Lake(lake), release).partition(*ORDER.split("/")).require().home
     note = note_of(release)
-    if not _holds(lake, note):
+    if not holds(lake, note):
         raise NotPublished(f"{lake}/{note}: there is no such release")
     with local_copy(lake, note) as folder:
         pin = decode_release((folder / note).read_bytes(), where=f"{lake}/{note}").pins[ORDER]
@@ -226,7 +226,7 @@ def array_kind(at: At) -> str | None:
     # An array without metadata was withdrawn, which its reader reports.
     withdrawn = isinstance(at, Path) and at.suffix == ".zarr" and at.is_dir()
     default = METADATA_FILES[0] if withdrawn else None
-    return next((name for name in METADATA_FILES if _holds(at, name)), default)
+    return next((name for name in METADATA_FILES if holds(at, name)), default)
 
 
 def below(at: At, path: str) -> At:
@@ -238,7 +238,8 @@ def _files(at: At) -> Files:
     return LocalFiles(at) if isinstance(at, Path) else RemoteFiles(at)
 
 
-def _holds(at: At, path: str) -> bool:
+def holds(at: At, path: str) -> bool:
+    """Whether there is a file at a path below a path or URL."""
     try:
         _files(at).n_bytes(path)
     except FileNotFoundError:

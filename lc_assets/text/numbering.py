@@ -10,6 +10,7 @@ from lc_assets.compiling import compiled
 from lc_assets.text.hashing import absorb, bits_of, fill_slots, slot_in, slot_of, whole
 
 _FIRST_SLOTS = 1 << 10
+_FIRST_BITS = 16
 _KEY_BYTES = 16
 _MASKS = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 """Masks that keep the given number of bytes of a number."""
@@ -155,8 +156,6 @@ def _number_pairs(
     starts: Int32s,
     grams: Int32s,
     n_left: int,
-    table: Int32s,
-    n_bits: int,
     kept: UInt64s,
     firsts: Int32s,
     seed: np.uint64,
@@ -167,8 +166,6 @@ def _number_pairs(
         starts: first word of each n-gram, ascending; then of each pair.
         grams: the n-grams' numbers; then the pairs'.
         n_left: how many n-grams.
-        table: zeros, ``2**n_bits`` or more.
-        n_bits: of the hash table.
         kept: filled with each distinct pair's key and count.
         firsts: filled with the first word of each distinct pair's first occurrence.
         seed: of hashes.
@@ -176,11 +173,23 @@ def _number_pairs(
     Returns:
         How many distinct pairs there are, and how many pairs.
     """
+    n_bits, most_bits = min(bits_of(2 * n_left + 16), _FIRST_BITS), bits_of(2 * n_left + 16)
     mask = (1 << n_bits) - 1
+    table = np.zeros(1 << n_bits, np.int32)
     n_grams = n_pairs = 0
     for at in range(n_left - 1):
         if starts[at + 1] != starts[at] + 1:
             continue
+        if 2 * n_grams > mask and n_bits < most_bits:
+            # Memory follows the distinct pairs, which are few in a long text.
+            n_bits += 2
+            mask = (1 << n_bits) - 1
+            table = np.zeros(1 << n_bits, np.int32)
+            for gram in range(n_grams):
+                slot = slot_of(absorb(seed, kept[gram, 0]), n_bits)
+                while table[slot]:
+                    slot = (slot + 1) & mask
+                table[slot] = gram + 1
         key = np.uint64(grams[at]) << np.uint64(32) | np.uint64(grams[at + 1])
         slot = slot_of(absorb(seed, key), n_bits)
         while table[slot] and kept[table[slot] - 1, 0] != key:
@@ -231,13 +240,9 @@ def count_grams(
     for at in range(n_words):
         starts[n_left], left[n_left] = at, numbers[at]
         n_left += counts[numbers[at]] > 1
-    n_bits = bits_of(2 * n_left + 16)
-    table = np.empty(1 << n_bits, np.int32)
     kept, firsts = np.empty((n_left, 2), np.uint64), np.empty(n_left, np.int32)
     for length in range(2, longest + 1):
-        n_bits = bits_of(2 * n_left + 16)
-        table[: 1 << n_bits] = 0
-        n_grams, n_left = _number_pairs(starts, left, n_left, table, n_bits, kept, firsts, seed)
+        n_grams, n_left = _number_pairs(starts, left, n_left, kept, firsts, seed)
         top, first = 1, 0
         for gram in range(n_grams):
             if whole(kept[gram, 1]) > top:

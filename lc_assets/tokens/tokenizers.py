@@ -136,9 +136,11 @@ class GigatokenTokenizer:
             BadInput: if gigatoken panics.
         """
         content = _utf8(text)
-        with _translate_failures("gigatoken", text):
-            ids = as_dtype(self._encoding.encode(content), self._dtype)
         self._n_bytes += len(content)
+        with _translate_failures("gigatoken", text):
+            found = self._encoding.encode(content)
+        del content
+        ids = as_dtype(found, self._dtype)
         if self._n_bytes >= self._rebuild_after_bytes:
             self._encoding, self._n_bytes = self._build(), 0
         return ids

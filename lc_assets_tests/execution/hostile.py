@@ -9,7 +9,7 @@ from pathlib import Path
 import selectolax.lexbor
 
 from lc_assets.counts import Counts
-from lc_assets.execution.containment import contained, processing
+from lc_assets.execution.containment import at_document, contained, processing
 
 NESTED = "<div>" * 1_000_000
 """5 MB of HTML whose tree lexbor builds in hours: quadratic in the depth, 69 s for 100,000."""
@@ -45,6 +45,28 @@ def process_documents(task: Documents) -> Counts:
             dropped[skipped] = dropped.get(skipped, 0) + 1
     n_kept = len(task.deeds) - sum(dropped.values())
     return Counts(seen=len(task.deeds), kept=n_kept, dropped=dropped)
+
+
+def note_documents(task: Documents) -> Counts:
+    """Process every document that is not to be skipped; they have no limits."""
+    (task.folder / f"{task.name}.{task.attempts}.{os.getpid()}").touch()
+    dropped: dict[str, int] = {}
+    for number, deed in enumerate(task.deeds):
+        if skipped := at_document(number):
+            dropped[skipped] = dropped.get(skipped, 0) + 1
+        else:
+            DEEDS[deed]()
+    n_kept = len(task.deeds) - sum(dropped.values())
+    return Counts(seen=len(task.deeds), kept=n_kept, dropped=dropped)
+
+
+def note_and_forget(task: Documents) -> Counts:
+    """Process every document, also those to be skipped."""
+    (task.folder / f"{task.name}.{task.attempts}.{os.getpid()}").touch()
+    for number, deed in enumerate(task.deeds):
+        at_document(number)
+        DEEDS[deed]()
+    return Counts(seen=len(task.deeds), kept=len(task.deeds))
 
 
 def loop() -> None:

@@ -1,5 +1,6 @@
 """Documents that loop, allocate, crash or nest without end are skipped and counted, or named."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,10 +9,15 @@ import pytest
 
 from lc_assets.counts import Counts
 from lc_assets.errors import WorkerDied
-from lc_assets.execution.containment import contained, is_contained, processing
+from lc_assets.execution.containment import contained, is_contained, processing, skipping
 from lc_assets.execution.executor import TaskPolicy
 from lc_assets.execution.local import LocalExecutor
-from lc_assets_tests.execution.hostile import Documents, process_documents
+from lc_assets_tests.execution.hostile import (
+    Documents,
+    note_and_forget,
+    note_documents,
+    process_documents,
+)
 
 SLOW = "skipped: took more than 2 s"
 LARGE = "skipped: needed more than 500,000,000 bytes"
@@ -83,6 +89,36 @@ class TestLocalContainment(ContainmentContract):
 def test_nothing_is_skipped_outside_a_worker():
     with processing(3) as skipped:
         assert skipped == ""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_document_without_limits_that_kills_workers_is_named_or_skipped(tmp_path, workers):
+    """The one of a function that cannot skip it ends the run at the second loss."""
+    executor = LocalExecutor(workers=workers, apart=True)
+    shard = Documents("shard", ("fine", "crash", "fine"), tmp_path)
+    with pytest.raises(
+        WorkerDied, match=r"^shard cost 2 workers at document 1: the last was killed.* for memory"
+    ):
+        list(executor.run(note_documents, [shard], what="documents"))
+    assert shard.attempts == 2
+    ((_, counts),) = executor.run(skipping(note_documents), [shard], what="documents")
+    assert counts == Counts(seen=3, kept=2, dropped={"skipped: killed its worker": 1})
+
+
+def test_a_document_that_kills_workers_although_it_is_skipped_ends_the_run(tmp_path):
+    executor = LocalExecutor(apart=True)
+    shard = Documents("shard", ("fine", "crash"), tmp_path)
+    with pytest.raises(WorkerDied, match=r"^shard cost 2 workers at document 1"):
+        list(executor.run(skipping(note_and_forget), [shard], what="documents"))
+    assert shard.attempts == 4
+
+
+def test_a_worker_apart_is_another_process(tmp_path):
+    for apart in (False, True):
+        shard = Documents(f"{apart}", ("fine",), tmp_path)
+        list(LocalExecutor(apart=apart).run(note_documents, [shard], what="documents"))
+        (attempt,) = tmp_path.glob(f"{apart}.*")
+        assert (attempt.suffix == f".{os.getpid()}") is not apart
 
 
 def test_an_exception_of_a_document_passes_through():

@@ -290,3 +290,72 @@ def _two_files(draft):
 
 def _must_not_run(_draft):
     raise AssertionError("nothing was to be computed")
+
+
+@pytest.fixture
+def machines(server, tmp_path):
+    """A lake in a bucket, as three machines see it: their copies lie in folders of their own."""
+    return [
+        open_lake("gs://crawl/lake", environment={"LC_CACHE": str(tmp_path / name)})
+        for name in "abc"
+    ]
+
+
+def test_one_machine_at_a_time_is_alone(machines, bucket):
+    one, other, _ = machines
+    with one.alone():
+        with pytest.raises(
+            Busy, match=r"another machine releases or prunes .*gs://crawl/lake/alone"
+        ):
+            other.alone().__enter__()
+        assert bucket.read("alone.json") is not None
+    with other.alone():
+        pass
+    assert bucket.read("alone.json") is None
+
+
+def test_what_an_error_ends_is_free_again(machines, bucket):
+    with pytest.raises(KeyboardInterrupt), machines[0].alone():
+        raise KeyboardInterrupt
+    assert bucket.read("alone.json") is None
+
+
+def test_a_killed_machine_takes_its_place_again_and_no_other_does(machines, bucket):
+    one, other, _ = machines
+    with one.alone():
+        left = bucket.read("alone.json")
+    bucket.write("alone.json", left.content)
+    with pytest.raises(Busy, match="if it was killed, run its command there again, or delete"):
+        other.alone().__enter__()
+    with one.alone():
+        pass
+    with other.alone():
+        pass
+
+
+def test_of_two_that_find_nobody_one_is_alone(machines, bucket, monkeypatch):
+    """The other writes between the look and the write."""
+    one, other, _ = machines
+    with other.alone():
+        theirs = bucket.read("alone.json").content
+    read, looks = Bucket.read, []
+
+    def read_and_be_overtaken(self, path):
+        found = read(self, path)
+        looks.append(path)
+        if len(looks) == 1:
+            self.write(path, theirs)
+        return found
+
+    monkeypatch.setattr(Bucket, "read", read_and_be_overtaken)
+    with pytest.raises(Busy, match="another machine"):
+        one.alone().__enter__()
+    assert read(bucket, "alone.json").content == theirs
+
+
+def test_a_write_whose_answer_was_lost_is_one_s_own(machines, server, bucket):
+    server.faults["write"] = [-1]
+    with machines[0].alone():
+        assert bucket.read("alone.json") is not None
+    assert bucket.read("alone.json") is None
+    assert server.faults["write"] == []

@@ -111,6 +111,9 @@ class FilteringSettings(Settings):
             counts it. A list that cannot be read to the end is not used at all.
         corrupt_documents: policy for a shard whose documents are missing or broken ("a few hundred"
             upstream). This concerns whole files: a single unreadable line is one dropped document.
+        killed_documents: policy for a document at which two workers in turn were killed, most
+            likely for memory; ``skip`` drops it and counts it, so that what is kept depends on the
+            machine.
         max_line_bytes: longer lines are not read but counted as ``line too long``.
         lists: word lists for computed signals that need one; receipts record their content, not
             their paths.
@@ -124,6 +127,7 @@ class FilteringSettings(Settings):
     missing_signals: Literal["fail", "skip_shard", "compute"] = "skip_shard"
     missing_duplicates: Literal["fail", "skip_shard", "treat_as_unique"] = "skip_shard"
     corrupt_documents: Missing = "skip_shard"
+    killed_documents: Literal["fail", "skip"] = "fail"
     max_line_bytes: LineBytes = 256 << 20
     lists: ListSettings = NO_LIST_SETTINGS
     models: ModelSettings = NO_MODEL_SETTINGS

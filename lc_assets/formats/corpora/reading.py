@@ -9,6 +9,7 @@ every caller needs.
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,9 @@ from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
 TEXT_FIELDS = ("raw_content", "text", "content")
 ID_FIELDS = ("id", "doc_id")
 
+BLANK = "blank"
+"""Of a line: it is no document."""
+
 MAX_NESTED = 256
 """Maximum nesting of lists and objects. Deeper records are not read, because a later decoder
 may have less stack.
@@ -55,13 +59,14 @@ def read_json_lines(path: Path, options: ReadingOptions) -> Iterator[CorpusDocum
     """
     places = name_of_places(path)
     with plain_bytes(path) as stream:
-        for number, line in enumerate(bounded_lines(stream, options.max_document_bytes)):
-            if line is not None and not line.strip():
+        lines = bounded_lines(stream, options.max_document_bytes)
+        names = (f"{places}/{number}" for number in count())
+        # Without a name here for the line, which would keep its bytes beside the document's.
+        for number, found in enumerate(map(_document, lines, names, repeat(options))):
+            if found == BLANK:
                 continue
-            place = f"{places}/{number}"
-            found = "line too long" if line is None else _document(line, place, options)
             yield (
-                Unread(id=place, where=f"{path}, line {number}", why=found)
+                Unread(id=f"{places}/{number}", where=f"{path}, line {number}", why=found)
                 if isinstance(found, str)
                 else found
             )
@@ -144,8 +149,12 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
 """Types that the fields should have."""
 
 
-def _document(line: bytes, place: str, options: ReadingOptions) -> CorpusDocument | str:
+def _document(line: bytes | None, place: str, options: ReadingOptions) -> CorpusDocument | str:
     """The document on a line, or the reason for none."""
+    if line is None:
+        return "line too long"
+    if not line or line.isspace():
+        return BLANK
     try:
         fields = _fields(line.removeprefix(BOM_UTF8))
         there = [

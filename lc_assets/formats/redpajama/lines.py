@@ -78,9 +78,10 @@ def bounded_lines(text: BinaryIO, max_line_bytes: int) -> Iterator[bytes | None]
     """
     while line := text.readline(max_line_bytes + 1):
         if line.endswith(b"\n"):
-            yield line[:-1]
-        elif len(line) <= max_line_bytes:
-            yield line
+            line = line[:-1]
+        if len(line) <= max_line_bytes:
+            held, line = [line], b""
+            yield held.pop()  # the caller alone keeps a long line
         else:
             while line and not line.endswith(b"\n"):
                 line = text.readline(SKIPPED_BYTES)

@@ -7,7 +7,7 @@ differs, published and computed ones are not comparable, and a check fails.
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -209,35 +209,31 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _signed_or_short(paths: Sequence[Path], folder: Path) -> tuple[list[str], int, int]:
-    """Of some shards with signatures in a folder: which name other documents, the number of signed
-    documents, and of short ones.
+def _signed_or_short(documents: Path, folder: Path) -> tuple[list[str], int, int]:
+    """Of a shard with signatures in a folder: whether it names other documents, the number of
+    signed documents, and of short ones.
     """
-    wrong, n_signed, n_short = list[str](), 0, 0
-    for path in paths:
-        file = folder / path.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
-        ids: list[str] = []
-        for part in read_signatures(file, where=str(file)):
-            ids += part.ids
-            n_signed += int(part.is_signed.sum())
-            n_short += int((~part.is_signed).sum())
-        if ids != read_table(path, ["id"])["id"].to_pylist():
-            wrong.append(f"{file.name} names other documents than {path.name}")
-    return wrong, n_signed, n_short
+    file = folder / documents.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
+    parts = list(read_signatures(file, where=str(file)))
+    n_signed = sum(int(part.is_signed.sum()) for part in parts)
+    ids = [name for part in parts for name in part.ids]
+    same = ids == read_table(documents, ["id"])["id"].to_pylist()
+    wrong = [] if same else [f"{file.name} names other documents than {documents.name}"]
+    return wrong, n_signed, len(ids) - n_signed
 
 
 def one_scheme_signed_all(check_input: CheckInput) -> CheckResult:
     """All files state the same scheme; signatures of different schemes cannot be compared."""
     paths = finished(check_input.folder.glob(f"*{MINHASH_SUFFIX}"))
-    labels = set[str]().union(*by_workers(check_input, _schemes, paths))
+    labels = set(by_workers(check_input, _scheme, paths))
     return CheckResult(
         passed=len(labels) < 2,
         message=f"signed by {' and '.join(sorted(labels)) or 'none: there are no shards'}",
     )
 
 
-def _schemes(paths: Sequence[Path]) -> set[str]:
-    return {scheme_label_of(path, where=str(path)) for path in paths}
+def _scheme(path: Path) -> str:
+    return scheme_label_of(path, where=str(path))
 
 
 def the_published_signatures_are_ours(check_input: CheckInput) -> CheckResult:

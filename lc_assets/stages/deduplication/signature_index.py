@@ -243,16 +243,16 @@ def bands_are_those_of_the_signatures(check_input: CheckInput) -> CheckResult:
     """Documents and bands of some files, computed again from the signatures, equal the files."""
     folder, params = check_input.folder, check_input.fingerprint.params
     n_files = len(read_bands_manifest(folder).documents)
-    chosen = list[tuple[int, list[Path]]]()
     documents, *signed = map(check_input.only_input, STAGE.upstream[: 1 + params["near"]])
     signatures = signed[0].folder if signed else None
+    chosen = list[tuple[int, list[Path]]]()
     for number in evenly_spaced(n_files, CHECKED_FILES):
         shards = read_table(shards_path(folder, number), ["shard"])["shard"].to_pylist()
         names = [f"{shard}{DOCUMENTS_SUFFIX}" for shard in shards]
         tables = documents.only(*names)
         chosen.append((number, [tables / name for name in names]))
-    found = by_workers(check_input, partial(_wrong_bands, folder, signatures), chosen)
-    wrong = [f"file {number}" for numbers in found for number in numbers]
+    found = by_workers(check_input, partial(_other_bands, folder, signatures), chosen)
+    wrong = [words for words in found if words]
     return CheckResult(
         passed=not wrong,
         message=f"{len(chosen):,} of {n_files:,} files computed again, {len(wrong):,} differ"
@@ -261,26 +261,18 @@ def bands_are_those_of_the_signatures(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _wrong_bands(
-    folder: Path, signatures: Path | None, files: Sequence[tuple[int, list[Path]]]
-) -> list[int]:
-    """Those of some files of an index that differ from the bands of their shards' documents."""
-    wrong = list[int]()
-    for number, shards in files:
-        again = _bands_of(shards, signatures)
-        listed = read_table(documents_path(folder, number), BANDED.names)
-        at, expected = bands_path(folder, number), sorted_bands(again.keys, again.signed)
-        keys, places = read_bands(at)
-        found: dict[str, Array] = {
-            "keys": keys,
-            "places": places,
-            "rows": read_rows(at),
-        }
-        if not listed.equals(again.documents) or any(
-            not np.array_equal(found[name], expected[name]) for name in expected
-        ):
-            wrong.append(number)
-    return wrong
+def _other_bands(folder: Path, signatures: Path | None, file: tuple[int, list[Path]]) -> str:
+    """Names a file of an index, if it differs from the bands of its shards' documents."""
+    number, shards = file
+    again = _bands_of(shards, signatures)
+    listed = read_table(documents_path(folder, number), BANDED.names)
+    at, expected = bands_path(folder, number), sorted_bands(again.keys, again.signed)
+    keys, places = read_bands(at)
+    found: dict[str, Array] = {"keys": keys, "places": places, "rows": read_rows(at)}
+    same = listed.equals(again.documents) and all(
+        np.array_equal(found[name], expected[name]) for name in expected
+    )
+    return "" if same else f"file {number}"
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:

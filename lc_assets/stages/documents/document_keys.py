@@ -269,12 +269,11 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _digests_again(paths: Sequence[Path], chosen: set[str]) -> dict[str, str]:
+def _digests_again(documents: Path, chosen: set[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for path in paths:
-        for batch in _with_digests(path, ["id", "text_digest"]):
-            lines = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            found |= {name: digest for name, digest in lines if name in chosen}
+    for batch in _with_digests(documents, ["id", "text_digest"]):
+        lines = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        found |= {name: digest for name, digest in lines if name in chosen}
     return found
 
 

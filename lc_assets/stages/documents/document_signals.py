@@ -26,6 +26,7 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import count_lines, writing_table
 from lc_assets.counts import Counts
+from lc_assets.execution.containment import skipping
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.lists.rule_files import rule_on
 from lc_assets.formats.redpajama.signals import signals_line
@@ -69,7 +70,9 @@ def write_document_signals(context: BuildContext, staging: StagingFolder) -> Cou
     key = staging.key
     settings, columns = context.recipe.document_signals, columns_of_key(context.recipe, key)
     tasks = shard_tasks(context, staging, columns=columns, lines=settings.lines)
-    return run_shards(context, staging, compute_shard, tasks, what=f"signals of {key}")
+    skips = context.recipe.filtered_documents.killed_documents == "skip"
+    function = skipping(compute_shard) if skips else compute_shard
+    return run_shards(context, staging, function, tasks, what=f"signals of {key}")
 
 
 def columns_of_key(recipe: Recipe, key: str) -> tuple[str, ...]:
@@ -182,7 +185,8 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
         "lists": dict(lists_of(settings.lists).digests),
         "models": dict(models_of(settings.models, models).digests),
         "source": [source.kind, source.text_field, source.id_field, source.language],
-        "policy": [settings.corrupt_documents, settings.max_line_bytes],
+        "policy": [settings.corrupt_documents, settings.max_line_bytes]
+        + (["skip killed"] if settings.killed_documents == "skip" else []),
     }
 
 

@@ -35,6 +35,7 @@ from lc_assets.build.stage import (
 from lc_assets.build.tables import FILTERED, TOKENIZED, read_all, read_schema
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.containment import skipping
 from lc_assets.formats.corpora.reading import TEXT_FIELDS
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
@@ -94,7 +95,9 @@ def write_filtered_documents(context: BuildContext, staging: StagingFolder) -> C
         for number, task in enumerate(tasks):
             path = stored.folder / f"{task.name}{VALUES_SUFFIX}"
             tasks[number] = replace(task, stored=path if path.is_file() else None)
-    counts = run_shards(context, staging, filter_shard, tasks, what=f"filter {key}")
+    skips = context.recipe.filtered_documents.killed_documents == "skip"
+    function = skipping(filter_shard) if skips else filter_shard
+    counts = run_shards(context, staging, function, tasks, what=f"filter {key}")
     if source is not None and counts.seen == counts.extra.get(NO_TEXT, 0) and tasks:
         _refuse_no_text(source, tasks, counts)
     return counts
@@ -210,11 +213,10 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
         read["fields"] = list(fields)
     lists = dict(lists_of(settings.lists).digests)  # the content that was read, without paths
     models = dict(models_of(settings.models, columns).digests)
-    return (
-        plain(settings)
-        | {"rules": msgspec.to_builtins(rules), "lists": lists, "models": models}
-        | read
-    )
+    policies = plain(settings)
+    if settings.killed_documents == "fail":
+        del policies["killed_documents"]
+    return policies | {"rules": msgspec.to_builtins(rules), "lists": lists, "models": models} | read
 
 
 STAGE = Stage(

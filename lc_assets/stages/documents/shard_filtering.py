@@ -34,6 +34,7 @@ from lc_assets.build.tables import (
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.containment import at_document
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord, digest_in
 from lc_assets.lake.upstream import with_retries
@@ -246,6 +247,7 @@ def _filter_part(
         if not isinstance(found, DocumentRecord | CorpusDocument):
             late[line] = found
             continue
+        at_document(line)
         values = numbers_of(found, columns, task.rules, lists, models) if columns else {}
         failed = failures(values, rules)
         measured.append((part.row_of[line], *values.values()))

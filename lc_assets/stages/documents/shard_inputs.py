@@ -14,6 +14,7 @@ from lc_assets.build.stage import BuildContext, StagingFolder
 from lc_assets.build.tables import read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile, Mismatch
+from lc_assets.execution.containment import at_document
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.redpajama.documents import decode_document, read_duplicates
 from lc_assets.formats.redpajama.lines import read_lines
@@ -164,12 +165,13 @@ def records_of(task: ShardTask, models: Models) -> Iterator[tuple[int, str, Docu
     if task.source is not None:
         with skip_by_policy("documents", task.settings.corrupt_documents):
             default = task.source.settings.language
-            for line, name, found in file_records(task.source, task.files, task.folder):
-                yield (
-                    line,
-                    name,
-                    found if isinstance(found, Unread) else with_language(found, default, models),
-                )
+            for line, name, read in file_records(task.source, task.files, task.folder):
+                skipped = at_document(line)
+                found = Unread(id=name, where=str(task), why=skipped) if skipped else read
+                if not isinstance(found, Unread):
+                    found = with_language(found, default, models)
+                yield line, name, found
+                at_document(line + 1)
         return
     for line, raw in lines_of_documents(task):
         yield line, shard.document_id(line), read_document(task, line, raw)
@@ -192,6 +194,8 @@ def read_document(
 ) -> Document | Unread:
     """Decode a line of RedPajama-V2's documents; see `decode_document`."""
     where = f"{task} line {line}"
+    if skipped := at_document(line):
+        return Unread(id="", where=where, why=skipped)
     if raw is None:
         return Unread(id="", where=where, why=TOO_LONG)
     try:
@@ -238,10 +242,10 @@ def computed_signals(
 ) -> SignalsTable:
     """The values that the rules test first, from the documents' texts."""
     lists, names = lists_of(task.settings.lists), sorted(task.published.columns)
-    rows = [
-        tuple(numbers_of(found, names, task.rules, lists, models).values())
-        for _, found in documents
-    ]
+    rows = []
+    for line, found in documents:
+        at_document(line)
+        rows.append(tuple(numbers_of(found, names, task.rules, lists, models).values()))
     values = np.array(rows, np.float64).reshape(len(rows), len(names))
     return SignalsTable(
         np.array([line for line, _ in documents], np.int64),

@@ -189,20 +189,17 @@ def added(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.table([*(tables[0][name] for name in KEY), *known], schema=SWEEP)
 
 
-def _wrong_sweeps(paths: Sequence[Path]) -> list[str]:
-    """What is wrong with the sweeps of some shards, one sentence each."""
-    wrong = table_failures(paths, SWEEP)
-    for path in paths:
-        name = path.name.partition(".")[0]
-        there = count_lines(path.with_name(f"{name}{DOCUMENTS_SUFFIX}"))
-        table = read_table(path, ["in_force", "kept_with_the_others"])
-        kept = table.filter(table["in_force"])["kept_with_the_others"].to_pylist()
-        wrong += [
-            f"{name}: a threshold in force keeps {count or 0:,} documents, {there:,} were kept"
-            for count in sorted(set(kept))
-            if count != there
-        ]
-    return wrong
+def _wrong_sweep(path: Path) -> list[str]:
+    """What is wrong with the sweep of a shard, one sentence each."""
+    name = path.name.partition(".")[0]
+    there = count_lines(path.with_name(f"{name}{DOCUMENTS_SUFFIX}"))
+    table = read_table(path, ["in_force", "kept_with_the_others"])
+    kept = table.filter(table["in_force"])["kept_with_the_others"].to_pylist()
+    return table_failures(path, SWEEP) + [
+        f"{name}: a threshold in force keeps {count or 0:,} documents, {there:,} were kept"
+        for count in sorted(set(kept))
+        if count != there
+    ]
 
 
 def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
@@ -212,7 +209,7 @@ def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
     shards = {path.name.partition(".")[0] for path in dropped_files(check_input.folder)}
     found = {path.name.partition(".")[0]: path for path in sweep_files(check_input.folder)}
     wrong = [f"{name}: has no sweep" for name in sorted(shards ^ found.keys())]
-    for complaints in by_workers(check_input, _wrong_sweeps, list(found.values())):
+    for complaints in by_workers(check_input, _wrong_sweep, list(found.values())):
         wrong += complaints
     return CheckResult(
         passed=not wrong,

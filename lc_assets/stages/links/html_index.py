@@ -207,7 +207,8 @@ def every_place_is_in_the_crawl(check_input: CheckInput) -> CheckResult:
         ),
         "keys of other addresses, or paths outside": f"SELECT * FROM range({n_wrong})",
     }
-    errors |= dict.fromkeys(table_failures(paths, HTML_INDEX, unique="id"), "SELECT 1")
+    failures = [words for path in paths for words in table_failures(path, HTML_INDEX, unique="id")]
+    errors |= dict.fromkeys(failures, "SELECT 1")
     tables = {
         "pages": (paths, HTML_INDEX),
         "documents": (

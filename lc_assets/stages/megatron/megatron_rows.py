@@ -5,7 +5,6 @@ Each row is a document of exactly ``row_tokens`` tokens, in the grid's order; no
 token is added. A split without rows has no files: Megatron cannot map an empty ``.bin``.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -138,25 +137,22 @@ def megatron_rows_are_the_grids_rows(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _wrong_rows(grid: Path, folder: Path, splits: Sequence[str]) -> tuple[list[str], int]:
-    """How the copies of some splits differ from a grid, and their number of rows."""
-    wrong, n_rows = list[str](), 0
-    for split in splits:
-        rows = GridReader(grid / f"{split}.zarr")
-        if not rows.n_rows:
-            continue
-        data = MegatronReader(folder / split)
-        n_rows += len(data)
-        if len(data) != rows.n_rows or not (np.asarray(data.lengths) == rows.row_tokens).all():
-            wrong.append(
-                f"{split}: {len(data):,} documents for {rows.n_rows:,} rows of {rows.row_tokens:,}"
-            )
-        wrong += [
-            f"{split} row {row}"
-            for row in sorted({0, rows.n_rows // 2, rows.n_rows - 1})
-            if not np.array_equal(rows.read(slice(row, row + 1))[0], data[row])
-        ]
-    return wrong, n_rows
+def _wrong_rows(grid: Path, folder: Path, split: str) -> tuple[list[str], int]:
+    """How the copy of a split differs from a grid, and its number of rows."""
+    rows = GridReader(grid / f"{split}.zarr")
+    if not rows.n_rows:
+        return [], 0
+    data, wrong = MegatronReader(folder / split), list[str]()
+    if len(data) != rows.n_rows or not (np.asarray(data.lengths) == rows.row_tokens).all():
+        wrong.append(
+            f"{split}: {len(data):,} documents for {rows.n_rows:,} rows of {rows.row_tokens:,}"
+        )
+    wrong += [
+        f"{split} row {row}"
+        for row in sorted({0, rows.n_rows // 2, rows.n_rows - 1})
+        if not np.array_equal(rows.read(slice(row, row + 1))[0], data[row])
+    ]
+    return wrong, len(data)
 
 
 def the_index_shuffles_whole_epochs(check_input: CheckInput) -> CheckResult:

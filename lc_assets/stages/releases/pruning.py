@@ -21,7 +21,6 @@ from lc_assets.errors import Busy, LcError
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.releases import Gone, gone_of, publish_gone, read_release, release_names
-from lc_assets.lake.staging import locked
 from lc_assets.publishing import remove_staging_files
 from lc_assets.records import frozen
 from lc_assets.stages.catalogue import STAGES
@@ -151,7 +150,7 @@ def carry_out(lake: Lake, pruning: Pruning, *, reason: str = "") -> int:
         Busy: if a run is building, or a version has been released, or is needed, since the plan.
         NotWritable: if a folder cannot be deleted.
     """
-    with locked(lake.root):
+    with lake.alone():
         pinned, needed = pinned_versions(lake), needed_versions(lake)
         for one in pruning.deletions:
             is_needed = one.why == UNNEEDED and one.name in needed

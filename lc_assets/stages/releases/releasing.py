@@ -25,7 +25,6 @@ from lc_assets.lake.releases import (
     publish_release,
     read_release,
 )
-from lc_assets.lake.staging import locked
 from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage.row_lineage import row_index
 from lc_assets.stages.lineage.tracing import rows_behind, sources_of
@@ -47,7 +46,7 @@ def release(lake: Lake, name: str, recipe: Recipe) -> Release:
     """
     pinned = pinned_now(lake)
     require_releasable(lake, recipe, pinned)
-    with locked(lake.root):
+    with lake.alone():
         found = with_checksum(described(lake, pinned))
         if described(lake, pinned_now(lake)).pins != found.pins:
             raise Busy(f"{lake.url}: was built in the meantime; run this again")

@@ -5,7 +5,6 @@ An optional full copy for readers that support only that layout. The global orde
 rows at the size of an index (`lc_assets.stages.rows.longcrawl`).
 """
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -159,27 +158,23 @@ def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _wrong_rows(close: Sequence[list[int]], root: Path, order: Path, array: Path) -> list[int]:
-    """Those rows of a flat array that differ from the grids' rows in an order.
+def _wrong_rows(rows: list[int], root: Path, order: Path, array: Path) -> list[int]:
+    """Those of some rows of a flat array, which are close together, that differ from the grids'
+    rows in an order.
 
     Args:
-        close: numbers of rows, some that are close together at a time.
+        rows: their numbers.
         root: of the lake.
         order: folder of the global order.
         array: of one split.
     """
-    ordered, flat, wrong = OrderedRows(root, order, array.stem), FlatReader(array), list[int]()
-    for rows in close:
-        first, stop = rows[0], rows[-1] + 1
-        differ = np.zeros(stop - first, np.bool_)
-        for tokens in _columns(flat.row_tokens):
-            found, expected = (
-                flat.read(slice(first, stop), tokens),
-                ordered.read(range(first, stop), tokens),
-            )
-            differ |= (found != expected).any(axis=1)
-        wrong += [row for row in rows if differ[row - first]]
-    return wrong
+    ordered, flat = OrderedRows(root, order, array.stem), FlatReader(array)
+    first, stop = rows[0], rows[-1] + 1
+    differ = np.zeros(stop - first, np.bool_)
+    for tokens in _columns(flat.row_tokens):
+        found = flat.read(slice(first, stop), tokens)
+        differ |= (found != ordered.read(range(first, stop), tokens)).any(axis=1)
+    return [row for row in rows if differ[row - first]]
 
 
 def _too_many_ids(recipe: Recipe) -> str:

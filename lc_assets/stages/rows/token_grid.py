@@ -203,7 +203,7 @@ def every_row_is_planned_once(check_input: CheckInput) -> CheckResult:
     """
     folder, params = check_input.folder, check_input.fingerprint.params
     table = read_table(folder / ROWS_FILE, ROWS.names)
-    wrong = table_failures([folder / ROWS_FILE], ROWS)
+    wrong = table_failures(folder / ROWS_FILE, ROWS)
     n_twice = table.num_rows - len(set(row_keys(table)))
     if n_twice:
         wrong.append(f"{n_twice:,} stretches of documents have a second row")
@@ -239,9 +239,11 @@ def rows_unroll_to_their_documents(check_input: CheckInput) -> CheckResult:
     n_checked, wrong = 0, list[str]()
     for split in SPLITS:
         array = check_input.folder / f"{split}.zarr"
-        chosen = evenly_spaced(rows_of(check_input.folder, split).num_rows, CHECKED_ROWS)
+        plan = rows_of(check_input.folder, split)
+        chosen = evenly_spaced(plan.num_rows, CHECKED_ROWS)
         close = by_chunk(chosen, GridReader(array).chunk_shape[0])
-        found = by_workers(check_input, partial(_wrong_rows, array=array, tokens=tokens), close)
+        planned = [(rows, plan.take(rows)) for rows in close]
+        found = by_workers(check_input, partial(_wrong_rows, array=array, tokens=tokens), planned)
         wrong += [f"{split} row {row}" for rows in found for row in rows]
         n_checked += len(chosen)
     return CheckResult(
@@ -252,23 +254,16 @@ def rows_unroll_to_their_documents(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _wrong_rows(close: Sequence[list[int]], array: Path, tokens: Path) -> list[int]:
-    """Those rows of an array that differ from their documents' tokens.
-
-    Args:
-        close: numbers of rows, some that are close together at a time.
-        array: of one split, beside the row table.
-        tokens: folder of the token files.
+def _wrong_rows(some: tuple[list[int], pa.Table], array: Path, tokens: Path) -> list[int]:
+    """Those of some rows of an array, which are close together and planned so, that differ from
+    their documents' tokens.
     """
-    reader, planned, wrong = GridReader(array), rows_of(array.parent, array.stem), list[int]()
+    (rows, plan), reader = some, GridReader(array)
+    read = reader.read(slice(rows[0], rows[-1] + 1))[np.subtract(rows, rows[0])]
     row_tokens, n_ids = reader.row_tokens, reader.vocab_size
-    for rows in close:
-        plan = planned.take(rows)
-        read = reader.read(slice(rows[0], rows[-1] + 1))[np.subtract(rows, rows[0])]
-        right = gather_rows(plan, tokens, row_tokens=row_tokens, n_ids=n_ids)
-        is_wrong = (unroll_rows(read, np.asarray(plan["shift"])) != right).any(axis=1)
-        wrong += np.array(rows)[is_wrong].tolist()
-    return wrong
+    right = gather_rows(plan, tokens, row_tokens=row_tokens, n_ids=n_ids)
+    is_wrong = (unroll_rows(read, np.asarray(plan["shift"])) != right).any(axis=1)
+    return [row for row, wrong in zip(rows, is_wrong.tolist(), strict=True) if wrong]
 
 
 def train_and_heldout_share_nothing(check_input: CheckInput) -> CheckResult:

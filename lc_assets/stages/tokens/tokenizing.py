@@ -9,7 +9,7 @@ are replaced before that when ``[token_documents.privacy]`` names kinds, and cou
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -289,19 +289,16 @@ def the_ids_are_where_the_table_says(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _ids_of(paths: Sequence[Path]) -> tuple[list[str], int, int]:
-    """Of some shards: what is wrong with their lengths, the number of ids, and the highest."""
-    wrong, n_tokens, highest = list[str](), 0, -1
-    for path in paths:
-        lengths = np.asarray(read_table(path, ["n_tokens"])["n_tokens"])
-        if not len(lengths):
-            continue
-        reader = MegatronReader(path.with_name(path.name.removesuffix(DOCUMENTS_SUFFIX)))
-        n_tokens += int(lengths.sum())
-        highest = max(highest, *(int(reader[document].max()) for document in range(len(reader))))
-        if not np.array_equal(reader.lengths, lengths):
-            wrong.append(f"{path.name}: the .idx has other lengths than the table")
-    return wrong, n_tokens, highest
+def _ids_of(documents: Path) -> tuple[list[str], int, int]:
+    """Of a shard: what is wrong with its lengths, the number of ids, and the highest."""
+    lengths = np.asarray(read_table(documents, ["n_tokens"])["n_tokens"])
+    if not len(lengths):
+        return [], 0, -1
+    reader = MegatronReader(documents.with_name(documents.name.removesuffix(DOCUMENTS_SUFFIX)))
+    highest = max(int(reader[document].max()) for document in range(len(reader)))
+    same = np.array_equal(reader.lengths, lengths)
+    wrong = [] if same else [f"{documents.name}: the .idx has other lengths than the table"]
+    return wrong, int(lengths.sum()), highest
 
 
 def the_fast_tokenizer_agreed(check_input: CheckInput) -> CheckResult:

@@ -87,8 +87,7 @@ def grams_of(text: str, n: int) -> tuple[Hashes, int]:
     normalized = normalized_utf8(text)
     hashes = np.empty(len(normalized) // 2 + 1, np.uint64)
     n_words = _word_hashes(normalized, hashes)
-    out = np.empty(n_words, np.uint64)
-    return out[: _gram_hashes(hashes[:n_words], n, out)], n_words
+    return hashes[: _gram_hashes(hashes[:n_words], n)], n_words
 
 
 def jaccard(left: Hashes, right: Hashes) -> float:
@@ -129,7 +128,7 @@ def text_key(text: str) -> Key | None:
     (True, None)
     """
     words, n_words = grams_of(text, 1)
-    return content_key(words.tobytes()) if n_words else None
+    return content_key(words.data) if n_words else None
 
 
 def digest_key(digest: str) -> Key | None:
@@ -194,7 +193,7 @@ def band_keys(signatures: UInt32s) -> Hashes:
     return keys
 
 
-def content_key(content: bytes) -> Key:
+def content_key(content: bytes | memoryview) -> Key:
     """Key of some bytes."""
     high, low = _TWO.unpack(hashlib.blake2b(content, digest_size=_TWO.size).digest())
     return int(high), int(low)
@@ -224,13 +223,13 @@ def _word_hashes(text: Bytes, out: Hashes) -> int:
 
 
 @compiled
-def _gram_hashes(words: Hashes, n: int, out: Hashes) -> int:
-    """Hash each run of ``n`` words, or of all words when there are fewer; return how many runs.
+def _gram_hashes(words: Hashes, n: int) -> int:
+    """Hash each run of ``n`` words, or of all words when there are fewer, in place; return how many
+    runs.
 
     Args:
-        words: uint64[w], hashes of the words.
+        words: uint64[w], hashes of the words; then of the runs.
         n: words of a run, at least 1.
-        out: room for w hashes.
     """
     length = min(n, len(words))
     if length == 0:
@@ -241,8 +240,9 @@ def _gram_hashes(words: Hashes, n: int, out: Hashes) -> int:
     rolling = np.uint64(0)
     for i in range(length):
         rolling = rolling * _BASE + words[i]
-    out[0] = mix64_kernel(rolling)
     for i in range(length, len(words)):
+        run = mix64_kernel(rolling)
         rolling = rolling * _BASE + words[i] - words[i - length] * top
-        out[i - length + 1] = mix64_kernel(rolling)
+        words[i - length] = run
+    words[len(words) - length] = mix64_kernel(rolling)
     return len(words) - length + 1

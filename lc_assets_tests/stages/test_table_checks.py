@@ -1,11 +1,9 @@
-"""Tables that are checked in batches get the failures that each would get alone."""
+"""Tables are checked against their schemas; Arrow and pandera agree."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import given, strategies as st
 
-from lc_assets.build import table_checks
 from lc_assets.build.table_checks import failures_of, fits, table_failures
 from lc_assets.build.tables import TOKENIZED
 
@@ -46,46 +44,27 @@ def written(folder, tables) -> list:
     return sorted(folder.iterdir())
 
 
-@pytest.mark.parametrize("at_once", [2, 4, 1 << 17])
-def test_tables_checked_in_batches_get_the_failures_of_each(tmp_path, monkeypatch, at_once):
-    """Batches of any size give the same sentences, each with its table."""
-    paths = written(tmp_path, TABLES)
-    monkeypatch.setattr(table_checks, "LINES_AT_ONCE", 1)
-    alone = table_failures(paths, TOKENIZED, unique="id")
-    monkeypatch.setattr(table_checks, "LINES_AT_ONCE", at_once)
-    assert table_failures(paths, TOKENIZED, unique="id") == alone
-    assert {words.partition(":")[0] for words in alone} == {
-        "0002.parquet",
-        "0003.parquet",
-        "0004.parquet",
-    }
+def test_each_table_gets_its_own_failures(tmp_path):
+    """A sentence names its table; empty tables are valid."""
+    said = [table_failures(path, TOKENIZED, unique="id") for path in written(tmp_path, TABLES)]
+    assert [bool(failures) for failures in said] == [False, False, True, True, True, False]
+    for number in (2, 3, 4):
+        assert all(words.startswith(f"{number:04d}.parquet: column ") for words in said[number])
 
 
-def test_valid_tables_have_no_failures(tmp_path):
-    """Empty tables among them."""
-    sound = {name: TABLES[name] for name in ("0000.parquet", "0001.parquet", "0005.parquet")}
-    assert table_failures(written(tmp_path, sound), TOKENIZED, unique="id") == []
-    assert table_failures([], TOKENIZED, unique="id") == []
+def test_an_id_twice_in_a_table_is_found(tmp_path):
+    """Each line alone is valid."""
+    (path,) = written(tmp_path, {"a.parquet": [*lines(0, 1), *lines(0, 1)]})
+    (said, *_) = table_failures(path, TOKENIZED, unique="id")
+    assert said.startswith("a.parquet: column id: ")
 
 
-def test_an_id_in_two_tables_of_a_batch_is_found(tmp_path):
-    """Each table alone is valid; the message names both ends of the batch."""
-    (said,) = table_failures(
-        written(tmp_path, {"a.parquet": lines(0, 1), "b.parquet": lines(0, 1)}),
-        TOKENIZED,
-        unique="id",
-    )
-    assert said.startswith("a.parquet to b.parquet: column id: ")
-
-
-def test_other_columns_are_reported_for_their_table_alone(tmp_path):
-    """A table with other columns is not checked further, the others are."""
-    paths = written(tmp_path, {name: TABLES[name] for name in ("0000.parquet", "0002.parquet")})
-    pq.write_table(pa.table({"x": [1]}), paths[0])
-    first, *others = table_failures(paths, TOKENIZED, unique="id")
-    assert first.startswith("0000.parquet: columns are ['x'], declared are ['id', ")
-    assert len(others) == 2
-    assert all(words.startswith("0002.parquet: column n_tokens: ") for words in others)
+def test_other_columns_are_reported_alone(tmp_path):
+    """A table with other columns is not checked further."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": [1]}), path)
+    (said,) = table_failures(path, TOKENIZED, unique="id")
+    assert said.startswith("a.parquet: columns are ['x'], declared are ['id', ")
 
 
 COLUMNS = pa.schema(
