@@ -2,6 +2,7 @@
 without any crawl.
 """
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,10 +63,16 @@ def publish_links(lake: Lake, *, seed: int = 0) -> list[dict[str, Any]]:
         pq.write_table(
             pa.Table.from_pylist(own, PAGE_LINKS), folder / f"{number:04d}-en_head{LINKS_SUFFIX}"
         )
-    fingerprint = Fingerprint(stage="page_links", key=OLD, code_version="1", params={}, inputs={})
-    partition.point_at(
-        write_receipt(
-            folder, receipt_of(folder, fingerprint, Counts(seen=len(lines), kept=len(lines)))
-        )
-    )
+    _publish(lake, "page_links", folder, len(lines))
+    empty = lake.partition("html_index", OLD).folder / f"{seed:012d}"
+    empty.mkdir(parents=True, exist_ok=True)
+    _publish(lake, "html_index", empty, 0)
     return lines
+
+
+def _publish(lake: Lake, stage: str, folder: Path, n_lines: int) -> None:
+    """Publish a version without inputs."""
+    fingerprint = Fingerprint(stage=stage, key=OLD, code_version="1", params={}, inputs={})
+    counts = Counts(seen=n_lines, kept=n_lines)
+    published = write_receipt(folder, receipt_of(folder, fingerprint, counts))
+    lake.partition(stage, OLD).point_at(published)

@@ -120,13 +120,6 @@ TextField = Annotated[
         help="Where a record's text is; by default raw_content, text or content.",
     ),
 ]
-LongPackPreset = Annotated[
-    Literal["longpack", "paper"],
-    Option(
-        "--preset",
-        help="paper sets every value that the LongPack paper states; other options go before it.",
-    ),
-]
 Lang = Annotated[str, Option("--lang", help="Language of documents that do not name theirs.")]
 
 

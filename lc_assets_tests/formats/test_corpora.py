@@ -296,6 +296,20 @@ def response(body, headers=b"Content-Type: text/html"):
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (b" <!DOCTYPE HTML><p>Words.", ["Words."]),
+        (b"\xef\xbb\xbf<html><p>Words.", ["Words."]),
+        (b"{<html>}", []),
+        (b"<htmlx>", []),
+    ],
+)
+def test_what_begins_like_html_is_html_without_a_type(tmp_path, body, wanted):
+    found = read(tmp_path / "x.warc", response(body, b"X: y"))
+    assert [one.text for one in found if isinstance(one, CorpusDocument)] == wanted
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_wet_records_are_documents(tmp_path, pack):
     records = [

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from lc_assets.text.referrals.phrases import DAMPING, NEAR_SENTENCES, ONE, ROUNDS, Grams
 from lc_assets.text.referrals.words import (
     ABBREVIATION,
+    ADDRESS,
     CAPITAL,
     COMMON,
+    DATE,
     INITIAL,
     JOINED,
     LONGEST_WORD,
@@ -61,6 +63,9 @@ class _Reader:
     def __init__(self, text: str, special: SpecialWords, part_starts: Sequence[int]) -> None:
         self._text, self._part_starts, self._kinds = text, part_starts, special.kinds()
         self._classes = text.translate(_CLASS)
+        for found in ADDRESS.finditer(text):
+            hidden = "O" * len(found[0])
+            self._classes = self._classes[: found.start()] + hidden + self._classes[found.end() :]
         self._numbers: dict[str, int] = {}
         self._spellings: list[tuple[int, int]] = []
         self._weights: list[int] = []
@@ -99,7 +104,7 @@ class _Reader:
                     (
                         number,
                         len(self._parts) - 1,
-                        JOINED * joined | CAPITAL * capital | INITIAL * initial,
+                        JOINED * joined | CAPITAL * capital | INITIAL * initial | kind & DATE,
                     )
                 )
             joined = not kind & STOP
@@ -224,7 +229,10 @@ def list_mentions(
         Sentences and ends as in `lc_assets.text.referrals.referrals.Mentions`; concepts in the
         order of their phrases' numbers.
     """
-    sentences_of: dict[int, list[int]] = {int(gram): [] for gram in np.flatnonzero(chosen)}
+    around = longest_around(grams, chosen)
+    sentences_of: dict[int, list[int]] = {
+        int(gram): [] for gram in np.flatnonzero(chosen) if around[gram] == gram
+    }
     behind = defaultdict[int, list[int]](list)
     for place, sentence in zip(
         words.pronouns.tolist(), words.pronoun_sentences.tolist(), strict=True
@@ -246,12 +254,35 @@ def list_mentions(
             if gram in sentences_of:
                 sentences_of[gram].append(said)
         word = int(grams.at[0, place])
-        if named[word]:
-            name, name_said = word, said
+        if named[word] and not words.flags[place] & DATE:
+            name, name_said = around[word], said
     flat = [sentence for found in sentences_of.values() for sentence in found]
     return np.array(flat, np.int32), np.cumsum(
         [0, *map(len, sentences_of.values())], dtype=np.int64
     )
+
+
+def longest_around(grams: Grams, chosen: NDArray[np.bool_]) -> list[int]:
+    """The longest chosen phrase that each is a part of wherever it occurs, or itself."""
+    n_phrases, n_words = len(chosen), grams.at.shape[1]
+    spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for size in (1, 2, 3):
+        for place in range(n_words):
+            if grams.at[size - 1, place] >= 0:
+                spans[int(grams.at[size - 1, place])].append((place, place + size))
+    around = list(range(n_phrases))
+    for longer in range(n_phrases):
+        for offset in range(3):
+            for part in range(n_phrases) if chosen[longer] else ():
+                size = int(grams.sizes[part])
+                inside = [
+                    (start + offset, start + offset + size)
+                    for start, stop in spans[longer]
+                    if start + offset + size <= stop
+                ]
+                if size < grams.sizes[longer] and inside == spans[part]:
+                    around[part] = longer
+    return around
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class World:
     documents: Sequence[dict[str, Any]]
     links: Sequence[dict[str, Any]]
     removed: frozenset[str] = frozenset()
+    aliases: Sequence[tuple[str, str]] = ()
 
 
 @dataclass
@@ -60,6 +61,15 @@ def slow_claims(
     by_key: dict[str, Page] = {}
     for page in sorted(pages.values(), key=lambda page: page.id):
         by_key.setdefault(page.key, page) if page.key else None
+    leads_to, known = dict(world.aliases), dict(by_key)
+    for start in leads_to:
+        key = start
+        for _ in range(5):
+            if key in known or key in removed_keys:
+                break
+            key = leads_to.get(key, "")
+        if key in known:
+            by_key.setdefault(start, known[key])
     hubs = hubs_of(world, pages, by_key, settings)
     why = {
         id(link): why_not(
@@ -151,7 +161,10 @@ def why_not(
         ("nofollow", settings.nofollow == "drop" and link["nofollow"]),
         ("in menus only", portals and link["navigation"]),
         ("anchor text not in the text", settings.anchors == "in_text" and not link["in_text"]),
-        ("to the page itself", source is not None and link["target_key"] == source.key),
+        (
+            "to the page itself",
+            source is not None and (link["target_key"] == source.key or target is source),
+        ),
         ("the page was removed", target is None and link["target_key"] in removed_keys),
         ("no such page", target is None),
         ("a home page", portals and home),

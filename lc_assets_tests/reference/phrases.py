@@ -7,7 +7,13 @@ import numpy as np
 
 from lc_assets.arrays import Booleans, Int64s
 from lc_assets.text.referrals.concepts import LexicalConcepts, Part, choose
-from lc_assets.text.referrals.phrases import Grams, list_mentions, number_grams, rank_words
+from lc_assets.text.referrals.phrases import (
+    Grams,
+    list_mentions,
+    longest_around,
+    number_grams,
+    rank_words,
+)
 from lc_assets.text.referrals.referrals import Mentions
 from lc_assets.text.referrals.words import Words, spelling
 
@@ -36,7 +42,8 @@ def find(finder: LexicalConcepts, text: str, parts: Sequence[Part] = ()) -> Foun
     grams = number_grams(words)
     named, chosen = choose(words, grams, rank_words(words), finder._top)
     mentions = Mentions(words.n_sentences, *list_mentions(words, grams, chosen, named))
-    concepts = np.flatnonzero(chosen)
+    around = longest_around(grams, chosen)
+    concepts = np.flatnonzero(chosen & (around == np.arange(len(chosen))))
     return FoundConcepts(mentions, words, grams, concepts, named[concepts])
 
 

@@ -156,7 +156,7 @@ def test_words_of_many_documents_are_common(tmp_path):
     source = written(
         tmp_path,
         "a.jsonl",
-        *({"text": f"we saw {hero} walk. So we saw {hero} walk."} for hero in heroes),
+        *({"text": f"we saw {hero} walk. So we saw {hero} walk. We walk."} for hero in heroes),
     )
     pruned, whole = (measured(source, tmp_path / str(share), max_df=share)[0] for share in (0.5, 1))
     words = pq.read_table(pruned / "common_words.parquet").to_pylist()

@@ -93,6 +93,10 @@ class LongPackSettings(Settings):
         nofollow: whether to skip links with rel of nofollow, sponsored or ugc.
         anchors: ``any``; or ``in_text``: only links whose anchor text occurs in the page's cleaned
             text.
+        redirects: whether links to an address that redirected to a page, in the scanned archives,
+            lead to the page.
+        canonical: whether links to an address that a page of the same host names as its own
+            (``rel=canonical``) lead to the page.
         same_language: whether a child must have its root's language.
         untitled: if anchor texts are uninformative and the page has no title: ``drop`` the link, or
             use the page's ``first_line``.
@@ -111,6 +115,8 @@ class LongPackSettings(Settings):
     hub_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.05
     nofollow: Literal["drop", "keep"] = "keep"
     anchors: Literal["any", "in_text"] = "any"
+    redirects: bool = True
+    canonical: bool = True
     same_language: bool = True
     untitled: Literal["drop", "first_line"] = "drop"
     rest: bool = False
@@ -124,6 +130,8 @@ PAPER_LONGPACK = LongPackSettings(
     max_tokens=10**9,
     paper_exact=True,
     portals="keep",
+    redirects=False,
+    canonical=False,
     same_language=False,
 )
 """All that the paper states: how it reads links, which share of pages are roots, that these may be

@@ -82,6 +82,12 @@ def _show_links(all_built: "Mapping[str, Mapping[str, Built]]") -> None:
     facts([(name, counts.extra.get(name, 0)) for name in (LINKS, TARGETS)])
 
 
+Preset = Annotated[
+    Literal["longpack", "paper"],
+    Option(help="paper sets every value that the LongPack paper states; options go before it."),
+]
+
+
 def longpack(
     context: Context,
     corpus: options.Corpus,
@@ -97,7 +103,7 @@ def longpack(
         Option(help="Of texts of the WARC: high is trafilatura."),
     ] = "fast",
     tokenizer: options.Tokenizer = "gpt2",
-    preset: options.LongPackPreset = "longpack",
+    preset: Preset = "longpack",
     reading: PageLinkSettings = options.settings_options(PageLinkSettings(), "extractor"),
     packing: LongPackSettings = options.settings_options(
         LongPackSettings(wanted=True, untitled="first_line"),
@@ -114,6 +120,8 @@ def longpack(
         "anchors",
         "untitled",
         "rest",
+        redirects="--redirects/--no-redirects",
+        canonical="--canonical/--no-canonical",
         same_language="--same-language/--any-language",
     ),
 ) -> None:
@@ -127,11 +135,7 @@ def longpack(
     """
     begun = time.perf_counter()
     if preset == "paper":
-        given = {name: value for name, value in context.params.items() if _is_given(context, name)}
-        reading, packing = (
-            replaced(settings, **{name: given[name] for name in given if hasattr(settings, name)})
-            for settings in (PAPER_LINKS, PAPER_LONGPACK)
-        )
+        reading, packing = (_with_given(context, one) for one in (PAPER_LINKS, PAPER_LONGPACK))
     settings = {
         "html_index": HtmlIndexSettings(archives=tuple(str(path.resolve()) for path in warc or [])),
         "page_links": reading,
@@ -139,15 +143,21 @@ def longpack(
         "longpack_documents": packing,
         "token_documents": TokenizingSettings(tokenizer=tokenizer),
     }
-    built = corpus.build("longpack_documents", settings, together=True, quality=quality)
-    _show_packed(built)
+    _show_packed(corpus.build("longpack_documents", settings, together=True, quality=quality))
     took = lasted(time.perf_counter() - begun)
     say(f"{corpus.out}: packed documents in longpack_documents; {took}")
 
 
-def _is_given(context: Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+def _with_given(context: Context, settings: Any) -> Any:
+    """Settings with the values of options on the command line."""
+    given = {
+        name: value
+        for name, value in context.params.items()
+        if hasattr(settings, name)
+        and (source := context.get_parameter_source(name)) is not None
+        and source.name == "COMMANDLINE"
+    }
+    return replaced(settings, **given)
 
 
 def _show_packed(built: "Mapping[str, Mapping[str, Built]]") -> None:

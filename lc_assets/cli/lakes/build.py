@@ -30,11 +30,26 @@ from lc_assets.cli.printing import facts, heading, say
 from lc_assets.errors import BadInput
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
+from lc_assets.records import record
 from lc_assets.sources.settings import SourceSettings
 
 ROW_TOKENS = 2048
 HELDOUT_FRACTION = 1 / 128
 RULES = "gopher-paper"
+
+
+@record
+class LinkingOptions:
+    """Whether pages are packed along their links, and where they are."""
+
+    preset: Annotated[
+        Literal["none", "longpack", "paper"],
+        Option(
+            help="longpack: pack pages along their links too; paper: with every value that the "
+            "LongPack paper states.",
+        ),
+    ] = "none"
+    crawl: options.Crawl = ""
 
 
 def build(
@@ -45,6 +60,7 @@ def build(
         ),
     ],
     lake: options.Lake,
+    linking: LinkingOptions,
     reading: SourceSettings = options.settings_options(
         SourceSettings(path="."), "partition", "listing", "text_field", "id_field", "language"
     ),
@@ -54,15 +70,6 @@ def build(
     grid: GriddingSettings = options.settings_options(
         GriddingSettings(row_tokens=ROW_TOKENS), "row_tokens"
     ),
-    links: Annotated[
-        Literal["none", "longpack", "paper"],
-        Option(
-            "--preset",
-            help="longpack: pack pages along their links too; paper: with every value that the "
-            "LongPack paper states.",
-        ),
-    ] = "none",
-    crawl: options.Crawl = "",
     pages: HtmlIndexSettings = options.settings_options(
         HtmlIndexSettings(), "archives", "index", "links_from"
     ),
@@ -85,9 +92,10 @@ def build(
         rules=filtering.rules,
         min_words=filtering.min_words,
         row_tokens=grid.row_tokens,
-        linked=sections_of(links, pages),
+        linked=sections_of(linking.preset, pages),
     )
-    where = LakeOptions(lake=lake, upstream=source, crawl=crawl, recipe=_recorded(lake, text))
+    recorded = _recorded(lake, text)
+    where = LakeOptions(lake=lake, upstream=source, crawl=linking.crawl, recipe=recorded)
     execution = ExecutionOptions(workers=workers)
     context = context_of(where, execution)
     up_to = replace(context, recipe=msgspec.structs.replace(context.recipe, target=to))
@@ -163,13 +171,13 @@ row_tokens = {row_tokens}
 
 
 def sections_of(
-    links: Literal["none", "longpack", "paper"], pages: HtmlIndexSettings
+    preset: Literal["none", "longpack", "paper"], pages: HtmlIndexSettings
 ) -> dict[str, Settings]:
     """Sections of a recipe that packs pages along their links; none when it does not."""
-    if links == "none":
+    if preset == "none":
         return {}
     archives = tuple(str(Path(path).absolute()) for path in pages.archives)
-    is_paper = links == "paper"
+    is_paper = preset == "paper"
     return {
         "html_index": msgspec.structs.replace(pages, archives=archives),
         "page_links": PAPER_LINKS if is_paper else PageLinkSettings(),

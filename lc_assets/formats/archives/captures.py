@@ -33,6 +33,7 @@ from lc_assets.formats.archives.paths import refusal
 from lc_assets.formats.archives.records import WRONG_LENGTH, Block, Kinds, records_in
 from lc_assets.formats.archives.responses import MAX_HEAD_BYTES, NoPage, is_html, read_summary
 from lc_assets.formats.corpora.containers import Unread
+from lc_assets.text.links.targets import absolute
 
 _NO_DIGITS = re.compile(r"\D", re.ASCII)
 _EARLIEST = "00000101000000"
@@ -49,6 +50,7 @@ class Capture(msgspec.Struct, frozen=True):
         filename: path of the archive, as its source names it.
         offset: where in the archive its record begins.
         length: bytes of the record in the archive.
+        redirect: address that the server redirected to; empty when it did not, and in indexes.
     """
 
     url: str
@@ -58,6 +60,7 @@ class Capture(msgspec.Struct, frozen=True):
     filename: str
     offset: int
     length: int
+    redirect: str = ""
 
 
 def timestamp_of(date: str) -> str:
@@ -133,9 +136,9 @@ def captures_by(
 def _capture(block: Block, filename: str) -> Capture:
     if block.record.record_type != WarcRecordType.response:
         raise NoPage(kind_of_record(block))
-    head = read_summary(block.content)
+    head, url = read_summary(block.content), block.header("WARC-Target-URI")
     return Capture(
-        url=block.header("WARC-Target-URI"),
+        url=url,
         timestamp=timestamp_of(block.header("WARC-Date")),
         is_page=head.status == 200
         and is_html(head.mime, block.header("WARC-Identified-Payload-Type")),
@@ -143,6 +146,7 @@ def _capture(block: Block, filename: str) -> Capture:
         filename=filename,
         offset=block.offset,
         length=block.length,
+        redirect=(absolute(head.location, url) or "") if head.location else "",
     )
 
 

@@ -7,8 +7,10 @@ body labelled as coded that begins with ``<`` is used unchanged: Common Crawl's 
 2018-34 hold bodies decoded under the labels that the servers sent.
 
 The text is decoded by its byte order mark, or else the encoding that the server names, or else the
-one that the page names, or else as UTF-8 if possible, or by its letters. A page is HTML when the
-server says so; without a type from the server, the crawler's detection counts.
+one that the page names, or else as UTF-8 if possible, or by its letters. Where the server names
+ISO 8859-1, many servers' default, text that is UTF-8 is read as such. A page is HTML when the
+server says so; without a type from the server, when it begins like HTML, or by the crawler's
+detection.
 
 Source: RFC 9110, 8.4 (content codings); RFC 9112, 7.1 (chunks, which may have extensions, and of
 which the last may be missing).
@@ -38,6 +40,7 @@ MAX_HEAD_BYTES = 1 << 16
 PRESCAN_BYTES = 1024
 """Bytes in which HTML5 searches for the encoding that a page names."""
 
+_BEGINS_HTML = re.compile(rb"<(?:!doctype\s+html|html|head)\b", re.IGNORECASE)
 _BLANKS = codecs.BOM_UTF8 + b" \t\r\n\f"
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -56,10 +59,12 @@ class Head(NamedTuple):
     Attributes:
         status: as the server sent it; 0 when it sent none.
         mime: type of its content without parameters, in lower case; empty when it names none.
+        location: address that it redirects to, as the server wrote it; empty for other statuses.
     """
 
     status: int
     mime: str
+    location: str = ""
 
 
 def is_html(mime: str, identified: str = "") -> bool:
@@ -82,10 +87,10 @@ def read_summary(content: bytes) -> Head:
     >>> read_summary(
     ...     b"HTTP/1.1 404 Not Found\r\nContent-Type: text/HTML; charset=utf-8\r\n\r\n"
     ... )
-    Head(status=404, mime='text/html')
+    Head(status=404, mime='text/html', location='')
     """
     try:
-        return _head(_parsed(content))
+        return _head(_parsed(content), content)
     except OSError:
         return Head(0, "")
 
@@ -105,7 +110,7 @@ def html_of(block: Block, max_bytes: int) -> str:
         record = _parsed(block.content)
     except OSError as error:  # there is no disk behind it: the block is in memory
         raise NoPage("undecodable HTTP") from error
-    head = _head(record)
+    head = _head(record, block.content)
     if head.status != 200:
         raise NoPage("status not 200")
     if not is_html(head.mime, block.header("WARC-Identified-Payload-Type")):
@@ -125,6 +130,8 @@ def decoded(content: bytes, charset: str | None) -> str:
         content: the page's bytes.
         charset: the encoding that the server names.
 
+    >>> decoded(b"caf\xc3\xa9", "iso-8859-1"), decoded(b"caf\xe9", "iso-8859-1")
+    ('café', 'café')
     >>> (
     ...     decoded(b"caf\xe9", "utf-8"),
     ...     decoded(b"\xef\xbb\xbfcaf\xc3\xa9", "latin1"),
@@ -136,6 +143,8 @@ def decoded(content: bytes, charset: str | None) -> str:
         if content.startswith(mark):
             return bytes_to_str(content, name).removeprefix("\ufeff")
     known = map_encoding_to_html5(charset.strip(" \"'"), fallback_utf8=False) if charset else None
+    if known == "cp1252" and _is_utf8(content):
+        known = "utf-8"
     try:
         return bytes_to_str(content, known or _detected(content))
     except LookupError:  # some names that pages may use are none of Python's
@@ -146,14 +155,17 @@ def _detected(content: bytes) -> str:
     """The encoding that a page names, or that its letters are in; the library alone detects short
     pages in UTF-8 as Hungarian.
     """
-    if b"charset" not in content[:PRESCAN_BYTES].lower():
-        try:
-            content.decode("utf-8")
-        except UnicodeDecodeError:
-            pass
-        else:
-            return "utf-8"
+    if b"charset" not in content[:PRESCAN_BYTES].lower() and _is_utf8(content):
+        return "utf-8"
     return detect_encoding(content, from_html_meta=True) or "utf-8"
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _body(record: WarcRecord, most_bytes: int) -> bytes:
@@ -181,9 +193,14 @@ def _parsed(content: bytes) -> WarcRecord:
     return record
 
 
-def _head(record: WarcRecord) -> Head:
-    status = record.http_headers.status_code if record.http_headers is not None else None
-    return Head(status or 0, (record.http_content_type or "").lower())
+def _head(record: WarcRecord, content: bytes) -> Head:
+    headers = record.http_headers
+    mime = record.http_content_type or ""
+    if not mime and _BEGINS_HTML.match(content.partition(b"\r\n\r\n")[2].lstrip(_BLANKS)):
+        mime = "text/html"
+    status = (headers.status_code or 0) if headers is not None else 0
+    location = (headers.get("Location") or "") if 300 <= status < 400 else ""
+    return Head(status, mime.lower(), location)
 
 
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n")

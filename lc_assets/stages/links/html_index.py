@@ -6,7 +6,8 @@ reading the archives once (``html_index.index = "scan"``; or the crawl's own lis
 (``"columnar"``). With an index, a capture must also have the index's key of the document's URL.
 `lc_assets.stages.links.page_captures` chooses among several captures.
 
-Publishes a table per shard of filtered documents, and the crawl's files with the identities of
+Publishes a table per shard of filtered documents, the addresses that redirect to others according
+to the archives that were scanned, and the crawl's files with the identities of
 those that were read. Their digest is an input of the version, so it is out of date when a file of
 the crawl changes.
 """
@@ -64,12 +65,14 @@ from lc_assets.stages.links.page_captures import (
     note_documents,
     note_what_is_wanted,
     publish_chosen,
+    publish_redirects,
     some_chosen,
 )
 from lc_assets.text.links.page_keys import page_key
 from lc_assets.vocabulary import SnapshotId
 
 INDEX_SUFFIX = ".html_index.parquet"
+REDIRECTS_FILE = "redirects.parquet"
 LOOKED_AT = "records looked at again"
 OTHERS = "records of another page"
 UNREAD = "records that hold no page"
@@ -111,6 +114,7 @@ def write_html_index(context: BuildContext, staging: StagingFolder) -> Counts:
             staging.folder / path.name.replace(DOCUMENTS_SUFFIX, INDEX_SUFFIX) for path in documents
         ]
         publish_chosen(database, paths)
+        publish_redirects(database, staging.folder, staging.folder / REDIRECTS_FILE)
         sample = some_chosen(database, LOOKED_AT_AGAIN)
     kept = noted.kept - sum(missing.values())
     extra = found.extra | _look_again(crawl, sample, kind)
@@ -253,7 +257,7 @@ STAGE = Stage(
     description=(
         "The record in the crawl's archives of each filtered document's page, for one snapshot."
     ),
-    code_version="1",
+    code_version="2",
     reads={"filtered_documents": SAME_SNAPSHOT},
     params=_params,
     checks=(

@@ -56,6 +56,16 @@ HTML_INDEX = pa.schema(
 to the crawl's root.
 """
 
+ALIASES = pa.schema(
+    {
+        "page_key": "string",
+        "target_key": "string",
+    }
+)
+"""Other addresses of pages: `html_index` has those that redirect, `page_links` those that pages of
+the same host name as their own (``rel=canonical``), once per page.
+"""
+
 CRAWL_FILES = pa.schema(
     {
         "path": "string",

@@ -51,11 +51,12 @@ from lc_assets.randomness import keyed_u64
 from lc_assets.records import record
 from lc_assets.stages.deduplication.queries import Queries, parquet
 from lc_assets.stages.links.crawl_files import paths_of
-from lc_assets.stages.links.link_tables import CAPTURES, HTML_INDEX, PAGE_DOCUMENTS
+from lc_assets.stages.links.link_tables import ALIASES, CAPTURES, HTML_INDEX, PAGE_DOCUMENTS
 from lc_assets.text.links.page_keys import page_key, surt
 
 NO_CAPTURE = "no capture"
 NO_PAGE = "no capture with status 200 and HTML"
+REDIRECTS = ALIASES.append(pa.field("timestamp", pa.string()))
 WANTED = pa.schema(
     {
         "surt": "string",
@@ -188,12 +189,19 @@ def find_captures(task: CapturesTask) -> Counts:
     counts: Counter[str] = Counter()
     find = {"cdxj": _in_lines, "columnar": _in_rows}.get(task.kind, _in_records)
     path = task.folder / SCRATCH / "captures" / f"{task.number:06d}.parquet"
-    with writing_table(path, CAPTURES) as table:
+    other = path.parent.with_name("redirects") / path.name
+    with writing_table(path, CAPTURES) as table, writing_table(other, REDIRECTS) as redirects:
         for capture, key in find(task):
             counts[RECORDS] += 1
             counts[f"{LEFT_OUT}{capture}" if isinstance(capture, str) else CAPTURED] += 1
+            if isinstance(capture, Capture) and capture.redirect:
+                keys = page_key(capture.url), page_key(capture.redirect)
+                if None not in keys and keys[0] != keys[1]:
+                    place = dict(zip(ALIASES.names, keys, strict=True))
+                    redirects.add(place | {"timestamp": capture.timestamp})
             if isinstance(capture, Capture) and key is not None:
                 line = msgspec.structs.asdict(capture)
+                del line["redirect"]
                 names = {"captured_url": line.pop("url"), "page_key": key}
                 table.add(line | names | {"archive": archive_name(capture.filename)})
     return Counts(extra={f"{task.kind} files read": 1, **counts})
@@ -309,6 +317,20 @@ def publish_chosen(database: Queries, paths: Sequence[Path]) -> None:
     columns = ", ".join(f'"{name}"' for name in HTML_INDEX.names)
     query = f"SELECT shard, {columns} FROM chosen ORDER BY shard, position"
     database.publish_parts(query, paths, HTML_INDEX)
+
+
+def publish_redirects(database: Queries, folder: Path, path: Path) -> int:
+    """Publish a table of `ALIASES`: of each address that redirects, where the newest capture leads;
+    returns their number.
+    """
+    tables = tables_in(folder, "redirects")
+    source = parquet(tables) if tables else "(SELECT '' AS page_key) WHERE false"
+    return database.publish(
+        f"""SELECT page_key, arg_max(target_key, timestamp || target_key) AS target_key
+        FROM {source} GROUP BY page_key ORDER BY page_key""",
+        path,
+        ALIASES,
+    )
 
 
 def some_chosen(database: Queries, most: int) -> list[dict[str, Any]]:

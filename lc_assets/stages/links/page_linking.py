@@ -7,7 +7,7 @@ does not grow with the shard.
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,11 +28,13 @@ from lc_assets.publishing import gzipped, publish
 from lc_assets.randomness import within
 from lc_assets.records import record
 from lc_assets.stages.links.html_index import INDEX_SUFFIX
-from lc_assets.stages.links.link_tables import PAGE_LINKS
-from lc_assets.text.links.links import Extractor, Link, PageLinks, page_links
-from lc_assets.text.links.targets import Targets, targets_of
+from lc_assets.stages.links.link_tables import ALIASES, PAGE_LINKS
+from lc_assets.text.links.links import Extractor, PageLinks, page_links
+from lc_assets.text.links.page_keys import key_host, page_key
+from lc_assets.text.links.targets import Targets, absolute, base_of, targets_of
 
 LINKS_SUFFIX = ".links.parquet"
+CANONICAL_SUFFIX = ".canonical.parquet"
 LISTS_SUFFIX = ".links.jsonl.gz"
 FIELDS: dict[Extractor, str] = {"html5": "html5", "paper": "paper_regex"}
 """The field of a line of JSON that contains a page's links."""
@@ -78,11 +80,16 @@ def find_links(task: LinksTask) -> Counts:
     with contextlib.ExitStack() as stack:
         path = task.folder / f"{task.name}{LINKS_SUFFIX}"
         table = stack.enter_context(writing_table(path, PAGE_LINKS))
+        path = task.folder / f"{task.name}{CANONICAL_SUFFIX}"
+        canonical = stack.enter_context(writing_table(path, ALIASES))
         if lists:
             draft = stack.enter_context(publish(task.folder / f"{task.name}{LISTS_SUFFIX}"))
             out = stack.enter_context(gzipped(draft))
-        for page, links, targets in _looked_at(task, dropped):
+        for page, read, targets in _looked_at(task, dropped):
+            links = read.links
             n_kept += 1
+            if key := _canonical_key(read, page):
+                canonical.add({"page_key": key, "target_key": page["page_key"]})
             extra.update({LINKS: len(links), TARGETS: len(targets.found)})
             extra.update({f"{LEFT_OUT}{why}": count for why, count in targets.left_out.items()})
             for target in targets.found:
@@ -100,6 +107,15 @@ def find_links(task: LinksTask) -> Counts:
     return Counts.of(n_kept, dropped, extra)
 
 
+def _canonical_key(read: PageLinks, page: dict[str, Any]) -> str:
+    """The key of the address that a page names as its own, if it is another one of its host."""
+    base = base_of(page["captured_url"], read.base)
+    address = absolute(read.canonical, base) if read.canonical else None
+    key = (page_key(address) or "") if address else ""
+    is_other = key != page["page_key"] and key_host(key) == key_host(page["page_key"])
+    return key if is_other else ""
+
+
 def warm_up(extractor: Extractor) -> None:
     """Import and compile what the first page needs, so that its time limit does not include it."""
     targets_of(page_links("<a href=/>home</a>", extractor).links, "http://example.org/1")
@@ -107,7 +123,7 @@ def warm_up(extractor: Extractor) -> None:
 
 def _looked_at(
     task: LinksTask, dropped: Counter[str]
-) -> Iterator[tuple[dict[str, Any], Sequence[Link], Targets]]:
+) -> Iterator[tuple[dict[str, Any], PageLinks, Targets]]:
     """The pages of a shard, in the order of the documents, with their links and targets; the others
     are counted.
     """
@@ -135,7 +151,7 @@ def _looked_at(
                     resolve=task.settings.extractor != "paper",
                     text=next(own, ""),
                 )
-            yield page, links.links, targets
+            yield page, links, targets
 
 
 def _links(

@@ -33,9 +33,10 @@ from lc_assets.stages.deduplication.queries import (
 )
 from lc_assets.stages.links.crawl_files import crawl_of, kind_that_is_read, links_are_wanted
 from lc_assets.stages.links.html_index import INDEX_SUFFIX, index_files
-from lc_assets.stages.links.link_tables import HTML_INDEX as PAGES, PAGE_LINKS
+from lc_assets.stages.links.link_tables import ALIASES, HTML_INDEX as PAGES, PAGE_LINKS
 from lc_assets.stages.links.page_captures import counts_after
 from lc_assets.stages.links.page_linking import (
+    CANONICAL_SUFFIX,
     LEFT_OUT,
     LINKS,
     LINKS_SUFFIX,
@@ -80,6 +81,11 @@ def write_page_links(context: BuildContext, staging: StagingFolder) -> Counts:
 def page_links_files(folder: Path) -> list[Path]:
     """The tables of a version, sorted by shard."""
     return finished(folder.glob(f"*{LINKS_SUFFIX}"))
+
+
+def canonical_files(folder: Path) -> list[Path]:
+    """The tables of other addresses of a version's pages, sorted by shard."""
+    return finished(folder.glob(f"*{CANONICAL_SUFFIX}"))
 
 
 def links_by_outcome(counts: Counts) -> dict[str, int]:
@@ -144,6 +150,8 @@ def pages_and_targets_have_their_keys(check_input: CheckInput) -> CheckResult:
     errors = {
         "pages that are not in the index": "SELECT DISTINCT id, page_key FROM links "
         "ANTI JOIN pages USING (id, page_key)",
+        "canonical addresses of pages that are not in the index": "SELECT * FROM canonical "
+        "ANTI JOIN pages ON target_key = pages.page_key",
         "targets by another key": f"SELECT * FROM range({n_wrong})",
     }
     message = f"{n_targets:,} targets looked at, all by their keys"
@@ -151,7 +159,11 @@ def pages_and_targets_have_their_keys(check_input: CheckInput) -> CheckResult:
 
 
 def _tables(links: Path, index: Path) -> Tables:
-    return {"links": (page_links_files(links), PAGE_LINKS), "pages": (index_files(index), PAGES)}
+    return {
+        "links": (page_links_files(links), PAGE_LINKS),
+        "canonical": (canonical_files(links), ALIASES),
+        "pages": (index_files(index), PAGES),
+    }
 
 
 def _checked_tables(check_input: CheckInput) -> Tables:
@@ -183,7 +195,7 @@ STAGE = Stage(
         "The pages that one snapshot's pages link to, with anchor texts; and why other "
         "links have no target."
     ),
-    code_version="1",
+    code_version="2",
     reads={"html_index": SAME_SNAPSHOT, "filtered_documents": SAME_SNAPSHOT},
     params=_params,
     checks=(

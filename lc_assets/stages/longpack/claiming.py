@@ -23,6 +23,7 @@ from lc_assets.stages.longpack.dealing import (
     HELD_TABLE,
     anchor_words,
     deal,
+    follow_aliases,
     number_pages,
     resolve,
 )
@@ -55,6 +56,7 @@ class Claims:
         documents: tables of documents with the columns of `lc_assets.build.tables.FILTERED`.
         links: tables of `lc_assets.stages.links.link_tables.PAGE_LINKS`.
         removed: tables with a column ``id`` of excluded documents.
+        aliases: tables of `lc_assets.stages.links.link_tables.ALIASES`.
         folder: intermediate files go to its ``.scratch``.
         out: the table of `LINK_CLAIMS` to publish.
         settings: how pages are packed.
@@ -67,6 +69,7 @@ class Claims:
     documents: Sequence[Path]
     links: Sequence[Path]
     removed: Sequence[Path]
+    aliases: Sequence[Path]
     folder: Path
     out: Path
     settings: LongPackSettings
@@ -96,6 +99,7 @@ def claim_links(claims: Claims) -> Counts:
     rules = Rules(repetitions=settings.repetitions, consume=settings.mode == "consume")
     with queries(claims.folder / SCRATCH / "duckdb") as database:
         n_roots = number_pages(database, [task.path for task in pages], claims.removed)
+        follow_aliases(database, claims.aliases)
         counts = Counter(resolve(database, claims.links, settings, n_roots=n_roots))
         known = _know(claims, database, n_roots)
         n_seen = counts.total()

@@ -37,6 +37,9 @@ HOME = "a home page"
 NO_WORDS = "no words for it"
 HUB = "what its whole host points at"
 
+MOST_HOPS = 5
+"""Maximum redirects that are followed one after another."""
+
 LEAST_HUB = 10
 """A page linked to by at most this many pages of its host is not a hub, for hosts of any size."""
 
@@ -65,6 +68,23 @@ def number_pages(database: Queries, pages: Sequence[Path], removed: Sequence[Pat
         SEMI JOIN removed USING (id)
         WHERE page_key IS NOT NULL""")
     return database.number("SELECT count(*) FROM pages WHERE is_root")
+
+
+def follow_aliases(database: Queries, aliases: Sequence[Path]) -> None:
+    """Add to table ``addressed`` the other addresses of its pages, `MOST_HOPS` redirects away; an
+    address of a document, removed or not, is that document's alone.
+    """
+    if not aliases:
+        return
+    database.do(f"""CREATE OR REPLACE TABLE aliases AS
+        SELECT page_key, target_key FROM {parquet(list(aliases))}
+        ANTI JOIN removed_keys USING (page_key)""")
+    for _ in range(MOST_HOPS):
+        database.do("""INSERT INTO addressed
+            SELECT aliases.page_key, min(number) FROM aliases
+            JOIN addressed AS target ON target.page_key = target_key
+            ANTI JOIN addressed AS known ON known.page_key = aliases.page_key
+            GROUP BY aliases.page_key""")
 
 
 def resolve(
@@ -117,7 +137,7 @@ def _reasons(settings: LongPackSettings) -> list[tuple[str, str]]:
         *([(NOFOLLOW, "nofollow")] if settings.nofollow == "drop" else []),
         *([(NAVIGATION, "navigation")] if portals else []),
         *([(NOT_IN_TEXT, "NOT in_text")] if settings.anchors == "in_text" else []),
-        (ITSELF, "link.target_key = pages.page_key"),
+        (ITSELF, "link.target_key = pages.page_key OR target.number = pages.number"),
         (REMOVED, "target.number IS NULL AND removed_keys.page_key IS NOT NULL"),
         (MISSING, "target.number IS NULL"),
         *([(HOME, "target.is_home")] if portals else []),

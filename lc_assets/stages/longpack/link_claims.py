@@ -10,6 +10,7 @@ are on one side of both. Only the tokens of needed pages are counted, with the r
 
 import functools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from lc_assets.build.building import run_shards
 from lc_assets.build.checks import documents_files
 from lc_assets.build.recipe import Recipe, plain
+from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     BuildContext,
@@ -36,8 +38,9 @@ from lc_assets.stages.deduplication.queries import (
     queries_over,
 )
 from lc_assets.stages.deduplication.removals import TABLE as REMOVALS_TABLE
+from lc_assets.stages.links.html_index import REDIRECTS_FILE
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
-from lc_assets.stages.links.page_links import page_links_files
+from lc_assets.stages.links.page_links import canonical_files, page_links_files
 from lc_assets.stages.longpack.claiming import Claims, claim_links
 from lc_assets.tokens.orders import heldout
 
@@ -53,6 +56,7 @@ def write_link_claims(context: BuildContext, staging: StagingFolder) -> Counts:
             documents=documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder),
             links=page_links_files(staging.inputs[f"page_links/{snapshot}"].folder),
             removed=[staging.inputs[f"removed_documents/{snapshot}"].folder / REMOVALS_TABLE],
+            aliases=_aliases(recipe.longpack_documents, staging),
             folder=staging.folder,
             out=staging.folder / TABLE,
             settings=recipe.longpack_documents,
@@ -62,6 +66,15 @@ def write_link_claims(context: BuildContext, staging: StagingFolder) -> Counts:
             run=functools.partial(run_shards, context, staging),
         )
     )
+
+
+def _aliases(settings: LongPackSettings, staging: StagingFolder) -> list[Path]:
+    """Tables of other addresses that the settings follow."""
+    index = staging.inputs[f"html_index/{staging.key}"].folder
+    links = staging.inputs[f"page_links/{staging.key}"].folder
+    found = [index / REDIRECTS_FILE] if settings.redirects else []
+    found += canonical_files(links) if settings.canonical else []
+    return [path for path in found if path.is_file()]
 
 
 def splits_of(recipe: Recipe) -> tuple[tuple[int, float], ...]:
@@ -229,9 +242,10 @@ STAGE = Stage(
     description=(
         "Which root of one snapshot gets which page's text; the first root by a keyed hash gets it."
     ),
-    code_version="1",
+    code_version="2",
     reads={
         "page_links": SAME_SNAPSHOT,
+        "html_index": SAME_SNAPSHOT,
         "filtered_documents": SAME_SNAPSHOT,
         "removed_documents": SAME_SNAPSHOT,
     },

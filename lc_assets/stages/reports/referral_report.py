@@ -259,7 +259,7 @@ STAGE = Stage(
         "Density of long-distance referrals in a sample of one snapshot's documents, "
         "beside the LongPack paper's tables."
     ),
-    code_version="1",
+    code_version="2",
     reads={
         "length_report": SAME_SNAPSHOT,
         "filtered_documents": SAME_SNAPSHOT,

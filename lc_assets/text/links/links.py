@@ -91,12 +91,14 @@ class PageLinks(msgspec.Struct, frozen=True):
     Attributes:
         links: in their order.
         base: the address in the page's ``<base>``, which they are relative to; empty without one.
+        canonical: the address that the page names as its own (``rel=canonical``); empty without.
         unread: why the page was not read, and so has no links; empty when it was. See
             `lc_assets.text.html.page_text`.
     """
 
     links: tuple[Link, ...] = ()
     base: str = ""
+    canonical: str = ""
     unread: str = ""
 
 
@@ -124,8 +126,11 @@ def page_links(html: str, extractor: Extractor = "html5") -> PageLinks:
     links = tuple(
         _link(node, n_menus > 0, titles) for node, n_menus in zip(nodes, above, strict=True)
     )
-    base = parsed.css_first("base[href]")
-    return PageLinks(links, _attribute(base, "href") if base is not None else "")
+    base, canonical = (
+        _attribute(node, "href") if (node := parsed.css_first(selector)) is not None else ""
+        for selector in ("base[href]", "head link[rel~=canonical i][href]")
+    )
+    return PageLinks(links, base, canonical)
 
 
 def scanned(html: str) -> Iterator[tuple[str, str]]:

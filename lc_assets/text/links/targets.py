@@ -174,7 +174,7 @@ def targets_of(
         text: the page's cleaned text, to look for anchors in.
     """
     own = page_key(page_url)
-    absolute_base = _base_of(page_url, base) if resolve else ""
+    absolute_base = base_of(page_url, base) if resolve else ""
     places: dict[str, _Place | str] = {}  # a third of a page's links repeat
     groups: dict[str, tuple[str, int, list[Link]]] = {}
     left_out: Counter[str] = Counter()
@@ -201,22 +201,27 @@ def _place_of(href: str, base: str) -> _Place | str:
         return EMPTY
     if href.startswith("#"):
         return FRAGMENT
-    absolute = _absolute(href, base)
-    if absolute is None:
+    found = absolute(href, base)
+    if found is None:
         return BROKEN if base else RELATIVE
-    if not absolute.startswith(_HTTP):
+    if not found.startswith(_HTTP):
         return SCHEME
-    key = page_key(absolute)
-    return BROKEN if key is None else _Place(key, absolute.partition("#")[0])
+    key = page_key(found)
+    return BROKEN if key is None else _Place(key, found.partition("#")[0])
 
 
-def _base_of(page_url: str, base: str) -> str:
+def base_of(page_url: str, base: str) -> str:
     """The base of relative addresses; a ``<base>`` that is not a web address is ignored."""
-    joined = _absolute(base.strip(_WHITE), page_url) if base else None
+    joined = absolute(base.strip(_WHITE), page_url) if base else None
     return joined if joined is not None and joined.startswith(_HTTP) else page_url
 
 
-def _absolute(href: str, base: str) -> str | None:
+def absolute(href: str, base: str) -> str | None:
+    """An address, resolved against another; None when it is none.
+
+    >>> absolute("../b?c", "http://example.org/a/x/y"), absolute("b", "")
+    ('http://example.org/a/b?c', None)
+    """
     try:
         import ada_url
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from lc_assets.arrays import Booleans, Int32s, Int64s
 from lc_assets.compiling import compiled
-from lc_assets.text.referrals.words import CAPITAL, INITIAL, JOINED, Words
+from lc_assets.text.referrals.words import CAPITAL, DATE, INITIAL, JOINED, Words
 
 ONE = 1 << 28
 ROUNDS = 20
@@ -117,10 +117,29 @@ def rank_words(words: Words) -> Int64s:
     return _rank_words(words.words, words.sentences, len(words.weights))
 
 
+def longest_around(grams: Grams, chosen: Booleans) -> Int64s:
+    """int64[phrase]: the longest chosen phrase that each is a part of wherever it occurs, or
+    itself.
+    """
+    n_uses = np.bincount(grams.at[grams.at >= 0], minlength=len(chosen))
+    around = np.arange(len(chosen))
+    for size in range(2, MOST_WORDS + 1):
+        starts = np.flatnonzero(grams.at[size - 1] >= 0)
+        starts = starts[chosen[grams.at[size - 1, starts]]]
+        longer = grams.at[size - 1, starts]
+        for part_size in range(1, size):
+            for offset in range(size - part_size + 1):
+                parts = grams.at[part_size - 1, starts + offset]
+                same = n_uses[parts] == n_uses[longer]
+                around[parts[same]] = longer[same]
+    return around
+
+
 def list_mentions(
     words: Words, grams: Grams, chosen: Booleans, named: Booleans
 ) -> tuple[Int32s, Int64s]:
-    """List where the chosen phrases are mentioned. A pronoun mentions the word of the last name
+    """List where the chosen phrases are mentioned. One that only occurs within a longer one is not
+    counted beside it. A pronoun mentions the word of the last name
     before it, at most `NEAR_SENTENCES` back and in the same part of the text.
 
     Args:
@@ -133,7 +152,9 @@ def list_mentions(
         Sentences and ends as in `lc_assets.text.referrals.referrals.Mentions`; concepts in the
         order of their phrases' numbers.
     """
-    names = np.flatnonzero(named[grams.at[0]])
+    around = longest_around(grams, chosen)
+    chosen = chosen & (around == np.arange(len(chosen)))
+    names = np.flatnonzero(named[grams.at[0]] & (words.flags & DATE == 0))
     before = np.searchsorted(names, words.pronouns)  # how many names come before each pronoun
     meant, pronouns = names[before[before > 0] - 1], words.pronoun_sentences[before > 0]
     near = pronouns - words.sentences[meant] <= NEAR_SENTENCES
@@ -142,7 +163,7 @@ def list_mentions(
     found = []
     for mentioned, sentences in (
         *((at, words.sentences) for at in grams.at),
-        (grams.at[0, meant[near]], pronouns[near]),
+        (around[grams.at[0, meant[near]]], pronouns[near]),
     ):
         counted = (mentioned >= 0) & chosen[mentioned]
         found.append(concepts[mentioned[counted]] * words.n_sentences + sentences[counted])

@@ -21,9 +21,11 @@ from lc_assets.text.hashing import (
 )
 from lc_assets.text.referrals.words import (
     ABBREVIATION,
+    ADDRESS,
     CAPITAL,
     CLASSES,
     COMMON,
+    DATE,
     INITIAL,
     JOINED,
     LIMIT,
@@ -234,7 +236,9 @@ def _read(
             joined = False
             continue
         words[n_words], sentences[n_words] = number, n_sentences - 1
-        flags[n_words] = JOINED * joined | CAPITAL * (kind == _U) | INITIAL * initial
+        flags[n_words] = (
+            JOINED * joined | CAPITAL * (kind == _U) | INITIAL * initial | (bits & DATE)
+        )
         n_words += 1
         joined = True
     return n_sentences, n_kinds, n_words, n_pronouns
@@ -261,6 +265,8 @@ class WordReader:
         """
         codes = np.minimum(code_points(text), LIMIT)
         kinds, spelt = class_table()[codes], fold_table()[codes]
+        for found in ADDRESS.finditer(text):
+            kinds[found.start() : found.end()] = _O
         before = np.append(np.uint8(_O), kinds[:-1]) if text else kinds
         starts = (kinds <= _D) & ((before >= _M) | (before == _H) | (kinds == _H))
         most = int(starts.sum())  # at least as many as there are words

@@ -4,7 +4,7 @@ A **word** is letters and digits with the marks that belong to them, with single
 hyphens inside; numbers have full stops and commas inside too. It is compared in lower case,
 character by character, and without a final ``'s``. Scripts without spaces between words (Han,
 Hiragana, Thai, Lao, Khmer, Burmese) have a word per character. More than `LONGEST_WORD` characters
-are not a word: addresses, base64, text without spaces.
+are not a word: base64, text without spaces. Addresses of the web have no words.
 
 A **sentence** ends
 
@@ -22,6 +22,7 @@ them, of one sentence; stop words end it.
 `lc_assets.text.referrals.reading` reads them in one pass.
 """
 
+import re
 import unicodedata
 from functools import cache
 from typing import NamedTuple
@@ -67,6 +68,16 @@ STOP = 1
 PRONOUN = 2
 ABBREVIATION = 4
 COMMON = 8
+DATE = 16
+"""Also a flag of a word: a day of the week or a month, which no pronoun refers to."""
+
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS = ("january", "february", "july", "september", "october", "november", "december")
+DATES = frozenset((*_DAYS, *_MONTHS))
+"""Without months that are also names or other words; pronouns are in English too."""
+
+ADDRESS = re.compile(r"""(?:https?://|www\.)\S*[^\s.,;:!?)\]}'"]""")
+"""Addresses, whose parts are no words."""
 
 JOINED = 1
 """The word continues the run of the word before."""
@@ -134,6 +145,7 @@ class SpecialWords:
             (STOP, self.stop | self.pronouns),
             (PRONOUN, self.pronouns),
             (ABBREVIATION, self.abbreviations),
+            (DATE, DATES),
         ):
             kinds |= {word: kinds.get(word, 0) | bit for word in words}
         return kinds | {word: kinds.get(word, 0) | COMMON for word in self.common}
@@ -150,7 +162,7 @@ class Words(NamedTuple):
             one without a letter.
         words: int32[n], which kind of word; kinds are numbered as they appear.
         sentences: int32[n].
-        flags: uint8[n]: `JOINED`, `CAPITAL`, `INITIAL`.
+        flags: uint8[n]: `JOINED`, `CAPITAL`, `INITIAL`, `DATE`.
         pronouns: int32[p], how many words come before each pronoun.
         pronoun_sentences: int32[p].
         parts: int32[sentence], the part that each sentence is in, from 0.

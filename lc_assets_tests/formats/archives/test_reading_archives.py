@@ -196,7 +196,7 @@ def test_members_are_gzip_s_bytes_and_know_where_they_begin(parts, size, packed_
         (record(b"response", b"no HTTP at all"), "status not 200"),
         (record(b"response", b""), "status not 200"),
         (page(BODY, b"Content-Type: image/png"), "not HTML"),
-        (page(BODY, b"X: y"), "not HTML"),
+        (page(b"Words.", b"X: y"), "not HTML"),
         (
             page(
                 BODY,

@@ -41,9 +41,10 @@ def lines_of(path):
     ]
 
 
+@pytest.mark.parametrize("with_aliases", [False, True])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_claims_are_those_of_the_reference(tmp_path, name):
-    world = made_up_world(seed=list(SETTINGS).index(name))
+def test_claims_are_those_of_the_reference(tmp_path, name, with_aliases):
+    world = made_up_world(seed=list(SETTINGS).index(name), with_aliases=with_aliases)
     wanted, refused = slow_claims(world, SETTINGS[name], splits=SPLITS, count=count)
     path, counts = claimed(tmp_path, write(world, tmp_path / "in"), SETTINGS[name])
     assert lines_of(path) == wanted

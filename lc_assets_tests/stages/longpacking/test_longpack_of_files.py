@@ -190,6 +190,60 @@ def test_a_hub_is_one_for_any_share_of_roots(tmp_path, roots):
     assert "the hub of it" not in keys
 
 
+def response(url, html, status="200 OK", *headers):
+    """A record of what a server sent."""
+    head = [f"HTTP/1.1 {status}", "Content-Type: text/html; charset=utf-8", *headers]
+    body = ("\r\n".join(head) + "\r\n\r\n" + html).encode()
+    fields = {
+        "WARC-Type": "response",
+        "WARC-Target-URI": url,
+        "WARC-Date": "2023-02-03T04:05:06Z",
+        "WARC-Record-ID": f"<urn:{url}>",
+        "Content-Type": "application/http; msgtype=response",
+        "Content-Length": str(len(body)),
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return gzip.compress(f"WARC/1.0\r\n{lines}\r\n".encode() + body + b"\r\n\r\n", mtime=0)
+
+
+def test_redirects_and_canonical_addresses_are_followed(tmp_path):
+    """Links to an address that redirected, twice, or that a page of the host names as its own, lead
+    to the page; to a page of another host that claims it they do not; on request none do.
+    """
+    links = {
+        "moved": "http://b.org/old",
+        "canonical": "http://c.org/true",
+        "claimed": "http://d.org/mine",
+        "endless": "http://e.org/1",
+        "itself": "/me",
+    }
+    anchors = "".join(f"<a href='{url}'>{name}</a> " for name, url in links.items())
+    pages = [
+        response("http://a.org/", f"<link rel=canonical href=me><p>The root. {anchors}"),
+        response("http://b.org/old", "", "301 Moved", "Location: /older"),
+        response("http://b.org/older", "", "302 Found", "location: https://www.b.org/new"),
+        response("http://b.org/new", "<p>Moved page."),
+        response("http://c.org/copy", "<link rel='Canonical x' href='true'><p>Canonical page."),
+        response("http://d2.org/x", "<link rel=canonical href='http://d.org/mine'><p>Thief."),
+        response("http://e.org/1", "", "301 Moved", "Location: /2"),
+        response("http://e.org/2", "", "301 Moved", "Location: /1"),
+    ]
+    (tmp_path / "x.warc.gz").write_bytes(b"".join(pages))
+    for following, wanted in (
+        ({}, ["moved", "canonical"]),
+        ({"redirects": False}, ["canonical"]),
+        ({"canonical": False}, ["moved"]),
+    ):
+        settings = LongPackSettings(
+            wanted=True, portals="keep", same_language=False, mode="allow", **following
+        )
+        out = tmp_path / "-".join(["out", *following])
+        built = built_of([tmp_path / "x.warc.gz"], [], out, settings)
+        (found,) = documents_of(built).values()
+        assert [span["keys"] for span in found["spans"]] == [*wanted, ""]
+    assert built["link_claims"].counts.dropped["no such page"] == 4
+
+
 def test_consumed_pages_and_the_rest_are_all_pages_once(crawl, tmp_path):
     _, _, texts = crawl
     built, found = packed(

@@ -14,7 +14,7 @@ from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.tables import FILTERED
 from lc_assets.counts import Counts
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.stages.links.link_tables import PAGE_LINKS
+from lc_assets.stages.links.link_tables import ALIASES, PAGE_LINKS
 from lc_assets.stages.longpack.claiming import Claims, claim_links
 from lc_assets.text.links.page_keys import page_key
 from lc_assets_tests.builders import WORDS
@@ -24,10 +24,14 @@ SPLITS = ((64, 0.2), (64, 0.3))
 
 
 def made_up_world(
-    seed: int, *, n_pages: int = 40, hosts: Sequence[str] = ("one.org", "two.org")
+    seed: int,
+    *,
+    n_pages: int = 40,
+    hosts: Sequence[str] = ("one.org", "two.org"),
+    with_aliases: bool = False,
 ) -> World:
     """Pages of a few hosts; some have the same words, some the same address, some are removed; some
-    links lead nowhere.
+    links lead nowhere, or to an address that leads on to a page.
     """
     rng = np.random.default_rng(seed)
     texts = [
@@ -54,10 +58,15 @@ def made_up_world(
             )
         )
     removed = frozenset(documents[int(n)]["id"] for n in rng.integers(2, n_pages, size=3))
+    keys = [page_key(one["url"]) for one in documents]
+    steps = [("nowhere.org/x", "nowhere.org/y"), ("nowhere.org/y", "nowhere.org/z")]
+    steps += [("nowhere.org/z", keys[5]), ("nowhere.org/loop", "nowhere.org/loop2")]
+    steps += [("nowhere.org/loop2", "nowhere.org/loop"), (keys[7], keys[8])]
     return World(
         documents=documents,
         links=[line for one in documents for line in links_from(one, documents, rng)],
         removed=removed,
+        aliases=steps if with_aliases else (),
     )
 
 
@@ -157,6 +166,10 @@ def write(
     pq.write_table(
         pa.table({"id": pa.array(sorted(world.removed), pa.string())}), folder / "removals.parquet"
     )
+    aliases = pa.Table.from_pylist(
+        [dict(zip(ALIASES.names, step, strict=True)) for step in world.aliases], schema=ALIASES
+    )
+    pq.write_table(aliases, folder / "aliases.parquet")
     return *made, [folder / "removals.parquet"]
 
 
@@ -177,6 +190,7 @@ def claimed(
         documents=documents,
         links=links,
         removed=removed,
+        aliases=[path.with_name("aliases.parquet") for path in removed],
         folder=folder,
         out=folder / "claims.parquet",
         settings=settings,

@@ -1,0 +1,303 @@
+"""A linked corpus out of installed packages: a page per module, class and function with a
+docstring, a site per package; packed along its links, with the figures of docs/longpack.md.
+
+::
+
+    python -m lc_assets_tests.benchmarks.documentation_crawl FOLDER
+
+Docstrings are the text. What a definition uses is linked to: in the words of its docstring where
+these name it, else in a list. As on the web, addresses vary: names that a package exports from
+where they are not defined redirect, and a tenth of the pages was captured at an address with a
+query, and names its plain one as canonical.
+"""
+
+import ast
+import hashlib
+import html
+import random
+import re
+import sys
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from lc_assets.build.checks import documents_files
+from lc_assets.build.settings.documents import RemovalSettings
+from lc_assets.build.settings.longpack import LongPackSettings
+from lc_assets.build.tables import read_lines
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.formats.lists.word_lists import read_special_words
+from lc_assets.formats.tokenizers.named import tokenizer_of
+from lc_assets.publishing import gzip_member
+from lc_assets.stages.file_lakes import build_for, context_over_files
+from lc_assets.stages.longpack.longpack_documents import spans_files
+from lc_assets.stages.longpack.page_index import lengths_of, roots_tried
+from lc_assets.text.referrals.concepts import Background, LexicalConcepts, pieces_of
+from lc_assets.text.referrals.referrals import bucket_names, count_referrals
+
+LEAST_WORDS = 20
+MOST_PAGES = 30_000
+EDGES = (32, 128, 512)
+SKIPPED = re.compile(r"(^|/)(tests?|_vendor|test_[^/]*|lib2to3|idlelib)(/|$)")
+
+
+@dataclass
+class Definition:
+    """What has a page: its qualified name, docstrings, and the names that it uses."""
+
+    name: str
+    text: str
+    uses: dict[str, None] = field(default_factory=dict)
+
+
+def sources() -> Iterator[tuple[str, Path]]:
+    """Module names and files of the standard library and the installed packages."""
+    paths = sysconfig.get_paths()
+    for root in (Path(paths["stdlib"]), Path(paths["purelib"])):
+        for path in sorted(root.rglob("*.py")):
+            inside = path.relative_to(root).with_suffix("").as_posix()
+            if inside.startswith("site-packages") or SKIPPED.search(inside):
+                continue
+            yield inside.removesuffix("/__init__").replace("/", "."), path
+
+
+def imported(tree: ast.Module, module: str, *, is_package: bool) -> dict[str, str]:
+    """What a module's names mean, by its imports."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                found[name.asname or name.name.partition(".")[0]] = (
+                    name.name if name.asname else name.name.partition(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom):
+            parts = module.split(".")
+            above = parts[: len(parts) - node.level + is_package] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            found |= {
+                name.asname or name.name: f"{base}.{name.name}"
+                for name in node.names
+                if name.name != "*"
+            }
+    return found
+
+
+def definitions() -> tuple[dict[str, Definition], dict[str, str]]:
+    """Everything with a docstring, by name; and names that are exported from elsewhere."""
+    found: dict[str, Definition] = {}
+    exported: dict[str, str] = {}
+    for module, path in sources():
+        try:
+            tree = ast.parse(path.read_text("utf-8"))
+        except (SyntaxError, ValueError):
+            continue
+        names = imported(tree, module, is_package=path.name == "__init__.py")
+        exported |= {f"{module}.{name}": target for name, target in names.items()}
+        own = {
+            node.name: node
+            for node in tree.body
+            if isinstance(node, ast.ClassDef | ast.FunctionDef)
+        }
+        names |= {name: f"{module}.{name}" for name in own}
+        found[module] = Definition(
+            module, ast.get_docstring(tree) or "", dict.fromkeys(names.values())
+        )
+        for name, node in own.items():
+            parts = [ast.get_docstring(node) or ""]
+            parts += [
+                f"{below.name}: {text}"
+                for below in (node.body if isinstance(node, ast.ClassDef) else ())
+                if isinstance(below, ast.FunctionDef) and (text := ast.get_docstring(below))
+            ]
+            uses = dict.fromkeys(filter(None, (meaning(one, names) for one in ast.walk(node))))
+            found[f"{module}.{name}"] = Definition(f"{module}.{name}", "\n\n".join(parts), uses)
+    long = {name: one for name, one in found.items() if len(one.text.split()) >= LEAST_WORDS}
+    kept = dict(sorted(long.items(), key=lambda item: keyed(item[0]))[:MOST_PAGES])
+    return kept, {name: target for name, target in exported.items() if target in kept}
+
+
+def meaning(node: ast.AST, names: dict[str, str]) -> str:
+    """The qualified name that an expression means; empty when it is none."""
+    rest = []
+    while isinstance(node, ast.Attribute):
+        rest.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id not in names:
+        return ""
+    return ".".join([names[node.id], *reversed(rest)])
+
+
+def keyed(name: str) -> int:
+    """A number that depends on a name alone."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())
+
+
+def url_of(name: str) -> str:
+    """The address of a definition's page."""
+    site, _, rest = name.partition(".")
+    return (
+        f"https://{site.replace('_', '-').lower()}.example/{rest.replace('.', '/') or 'start'}.html"
+    )
+
+
+def page_of(one: Definition, targets: list[str]) -> str:
+    """The HTML of a definition's page."""
+    body = "".join(
+        f"<p>{html.escape(part)}</p>\n" for part in re.split(r"\n\s*\n", one.text) if part.strip()
+    )
+    listed = []
+    for target in targets:
+        word, url = target.rpartition(".")[2], url_of(target)
+        pattern = re.compile(rf"(?<![\w.>/]){re.escape(word)}(?![\w<])")
+        body, n_linked = pattern.subn(f'<a href="{url}">{word}</a>', body, count=1)
+        listed += [] if n_linked else [f'<li><a href="{url}">{html.escape(target)}</a>']
+    home = url_of(one.name.partition(".")[0])
+    canonical = f'<link rel=canonical href="{url_of(one.name)}">'
+    return (
+        f"<!doctype html><title>{one.name}</title>{canonical}\n<nav><a href='{home}'>Start</a></nav>\n"
+        f"<main><h1>{one.name}</h1>\n{body}<ul>{''.join(listed)}</ul></main>"
+    )
+
+
+def record(url: str, content: str, status: str = "200 OK", location: str = "") -> bytes:
+    """A record of what a server sent."""
+    more = f"Location: {location}\r\n" if location else ""
+    block = f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\n{more}\r\n{content}"
+    body = block.encode("utf-8", "replace")
+    head = (
+        f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\nWARC-Date: 2026-01-01T00:00:00Z"
+        f"\r\nWARC-Record-ID: <urn:md5:{hashlib.md5(url.encode(), usedforsecurity=False).hexdigest()}>"
+        f"\r\nContent-Type: application/http; msgtype=response\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return gzip_member(head.encode() + body + b"\r\n\r\n")
+
+
+def write_crawl(path: Path) -> None:
+    """Write the archive of all pages; print how many there are."""
+    found, exported = definitions()
+    sites = {name.partition(".")[0] for name in found}
+    used: set[str] = set()
+    with path.open("wb") as out:
+        for name, one in found.items():
+            targets = [use for use in one.uses if use != name and (use in found or use in exported)]
+            used.update(use for use in targets if use not in found)
+            address = url_of(name) + ("?view=print" if keyed(name) % 10 == 0 else "")
+            out.write(record(address, page_of(one, targets)))
+        for name in sorted(used):
+            out.write(record(url_of(name), "", "301 Moved Permanently", url_of(exported[name])))
+    print(f"{len(found):,} pages of {len(sites):,} sites, {len(used):,} redirects", flush=True)
+
+
+def packed(archive: Path, out: Path, **settings: object) -> dict[str, object]:
+    """What LongPack's stages built, by stage; print how roots grew."""
+    context = context_over_files(
+        [archive],
+        out,
+        executor=LocalExecutor(workers=2),
+        settings={
+            "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
+            "longpack_documents": LongPackSettings(wanted=True, untitled="first_line", **settings),
+        },
+        together=True,
+    )
+    built = {
+        stage: next(iter(found.values()))
+        for stage, found in build_for(context, "longpack_documents").items()
+    }
+    claims = built["link_claims"].counts
+    spans = spans_files(built["longpack_documents"].published.folder)
+    growth = lengths_of(spans, n_roots=roots_tried(claims)).growth
+    n_roots = claims.extra["roots"]
+    missing = claims.dropped.get("no such page", 0)
+    print(
+        f"{settings}: {growth.n_packed:,} of {n_roots:,} roots hold something "
+        f"({growth.n_packed / n_roots:.4f}); {claims.kept:,} of {claims.seen:,} links packed, "
+        f"{missing:,} of no page; mean of ratios {growth.mean_of_ratios:.1f}, ratio of sums "
+        f"{growth.ratio_of_sums:.1f}",
+        flush=True,
+    )
+    return built
+
+
+def densities(built: dict[str, object], n_tokens: int, n_documents: int = 60) -> None:
+    """Print pairs per token by distance, of texts of about one length each."""
+    tokenizer = tokenizer_of("gpt2")
+    pages = [
+        line["raw_content"]
+        for path in documents_files(built["filtered_documents"].published.folder)
+        for line in read_lines(path, ["raw_content"])
+    ]
+    documents = [
+        line["raw_content"]
+        for path in documents_files(built["longpack_documents"].published.folder)
+        for line in read_lines(path, ["raw_content"])
+    ]
+    chosen = random.Random(64)  # noqa: S311 - made-up text is no secret
+    chosen.shuffle(pages)
+
+    def cut(text: str) -> str:
+        return tokenizer.decode(tokenizer.encode(text)[:n_tokens])
+
+    def long_ones(texts: list[str]) -> list[str]:
+        likely = [text for text in texts if len(text) > 3 * n_tokens]
+        found = (text for text in likely if len(tokenizer.encode(text)) >= n_tokens)
+        return [cut(text) for text, _ in zip(found, range(n_documents), strict=False)]
+
+    def joined() -> Iterator[str]:
+        rest = iter(pages)
+        for _ in range(n_documents):
+            text = ""
+            while len(text) < 6 * n_tokens:
+                text += next(rest, "The end. ") + "\n\n"
+            yield cut(text)
+
+    sets = {
+        "packed": long_ones(documents),
+        "natural": long_ones(pages),
+        "concatenated": list(joined()),
+    }
+    sets["shuffled"] = []
+    for text in sets["packed"]:
+        lines = text.split("\n")
+        chosen.shuffle(lines)
+        sets["shuffled"].append("\n".join(lines))
+    special = read_special_words()
+    plain, background = LexicalConcepts(special), Background()
+    for page in pages[:3000]:
+        background.add([plain.words_in(piece) for piece in pieces_of(page)])
+    special = type(special)(
+        special.stop, special.pronouns, special.abbreviations, background.common(0.05)
+    )
+    finder = LexicalConcepts(special)
+    print(f"pairs per token at {n_tokens:,} tokens, by sentences between: {bucket_names(EDGES)}")
+    for name, texts in sets.items():
+        counted = [count_referrals(finder.mentions(text), EDGES).pairs[1:] for text in texts]
+        means = np.array(counted or [[0] * (len(EDGES) + 1)]).mean(axis=0) / n_tokens
+        print(
+            f"{name:12} {len(texts):3} documents",
+            " ".join(f"{one:.3f}" for one in means),
+            flush=True,
+        )
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = folder / "documentation.warc.gz"
+    if not archive.is_file():
+        write_crawl(archive)
+    common = {"mode": "allow", "same_language": False}
+    steps = ({"redirects": False, "canonical": False}, {"canonical": False}, {})
+    for roots in (0.05, 1.0):
+        for number, step in enumerate(steps):
+            built = packed(
+                archive, folder / f"lake-{roots}-{number}", roots=roots, **common, **step
+            )
+    for n_tokens in (4096, 16_384):
+        densities(built, n_tokens)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
