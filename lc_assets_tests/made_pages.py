@@ -14,7 +14,7 @@ import msgspec
 
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import SAME_SNAPSHOT, Stage
-from lc_assets.cli.options import attributes_of
+from lc_assets.cli.setting_options import attributes_of
 from lc_assets.errors import BadInput
 from lc_assets.stages.catalogue import STAGES
 

@@ -1,31 +1,27 @@
 """Options that several commands share, and groups of options.
 
 A command may take options in groups (`with_options`): parameters whose type is a dataclass, each
-field of which is an option; and parameters whose default is `settings_options`, for settings of a
-recipe.
+field of which is an option; and parameters whose default is
+`lc_assets.cli.setting_options.settings_options`, for settings of a recipe.
 """
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, field, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from typer import Argument, Option
 
+from lc_assets.cli.setting_options import SettingsOptions
 from lc_assets.errors import BadInput
-from lc_assets.records import frozen, record
+from lc_assets.records import record
 
 if TYPE_CHECKING:
-    import msgspec
-
     from lc_assets.build.stage import BuildContext, Built
     from lc_assets.counts import Counts
     from lc_assets.text.links.addresses import Kind
-
-_ATTRIBUTE = re.compile(r"^    (\w+): ((?:.|\n(?!    \w+: |\n))*)", re.MULTILINE)
 
 Lake = Annotated[
     str,
@@ -260,72 +256,6 @@ def numbers_of(option: str, words: str) -> tuple[int, ...]:
         raise BadInput(f"{option} {words}: expected whole numbers, such as 32,128") from error
 
 
-def settings_options(defaults: "msgspec.Struct", *names: str, **flags: str) -> Any:
-    """Options for settings of a recipe, with their types, defaults and descriptions; the command
-    gets the settings with the values that are given.
-
-    Args:
-        defaults: the settings without options.
-        names: of settings whose options are called like them.
-        flags: options of other settings, by setting.
-    """
-    return _SettingsOptions(
-        defaults, {name: f"--{name.replace('_', '-')}" for name in names} | flags
-    )
-
-
-@frozen
-class _SettingsOptions:
-    defaults: "msgspec.Struct"
-    flags: Mapping[str, str]
-
-    def parameters(self) -> list[inspect.Parameter]:
-        section = type(self.defaults)
-        kinds, meanings = get_type_hints(section), attributes_of(section)
-        return [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=getattr(self.defaults, name),
-                annotation=_option(flag, kinds[name], meanings[name].replace("``", "")),
-            )
-            for name, flag in self.flags.items()
-        ]
-
-    def __call__(self, **given: Any) -> Any:
-        from lc_assets.stages.file_lakes import replaced
-
-        try:
-            return replaced(self.defaults, **given)
-        except BadInput as error:
-            name = str(error).rpartition("`$.")[2].partition("`")[0].partition("[")[0]
-            if name not in self.flags:
-                raise
-            raise BadInput(f"{self.flags[name]} {given[name]}: {error}") from error
-
-
-def _option(flag: str, kind: Any, meaning: str) -> Any:
-    """A setting's type as typer takes it; the values are checked by the settings."""
-    choices = None
-    if get_origin(kind) is Literal:
-        kind, choices = str, "|".join(get_args(kind))
-    elif get_origin(kind) is tuple:
-        kind = list[get_args(kind)[0]]  # type: ignore[misc]
-    words = meaning[:1].upper() + meaning[1:]
-    return Annotated[kind, Option(flag, help=words, metavar=choices)]
-
-
-def attributes_of(kind: type) -> dict[str, str]:
-    """Meanings of a class's attributes, from its docstring.
-
-    >>> from lc_assets.build.recipe import Recipe
-    >>> attributes_of(type(Recipe().longcrawl_flat))["codec"][:11]
-    '``blosc-lz4'
-    """
-    _, _, attributes = (inspect.getdoc(kind) or "").partition("Attributes:\n")
-    return {name: " ".join(words.split()) for name, words in _ATTRIBUTE.findall(attributes)}
-
-
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """A command for typer in which each option of a group is an option of its own.
 
@@ -346,7 +276,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     kinds = get_type_hints(command, include_extras=True)
     for parameter in inspect.signature(command).parameters.values():
         kind: Any = kinds[parameter.name]
-        if isinstance(parameter.default, _SettingsOptions):
+        if isinstance(parameter.default, SettingsOptions):
             kind = parameter.default
             own = kind.parameters()
         elif isinstance(kind, type) and is_dataclass(kind):

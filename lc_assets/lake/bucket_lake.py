@@ -19,16 +19,14 @@ whole demo.
 import contextlib
 import os
 import shutil
-import socket
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from lc_assets.errors import Busy, CorruptFile, NotPublished
-from lc_assets.lake.bucket import SCHEME, Bucket, Held, Listed, crc32c
+from lc_assets.lake.bucket import SCHEME, Bucket, Listed, crc32c
 from lc_assets.lake.cache import BYTES_VARIABLE, Lease, VersionCache, parse_byte_bound
 from lc_assets.lake.digests import matching
 from lc_assets.lake.lake import GLOBAL, Lake, require_same_note
@@ -39,8 +37,6 @@ from lc_assets.publishing import publish_bytes
 from lc_assets.records import frozen
 
 CACHE_VARIABLE = "LC_CACHE"
-ALONE = "alone.json"
-"""Names the machine that releases or prunes."""
 UPLOAD_SECONDS = 86_400.0
 """Files without a receipt that are newer may belong to a version that is being uploaded."""
 
@@ -184,35 +180,6 @@ class BucketLake(Lake):
         """See `Lake.partitions`; one listing, and one for each stage."""
         for stage in self.bucket.folders(""):
             yield from (self.partition(stage, key) for key in self.bucket.folders(f"{stage}/"))
-
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """See `Lake.alone`: an object that one machine at a time can write names its holder. What
-        this machine left when it was killed is replaced.
-        """
-        own = encode_json(f"{socket.gethostname()} {uuid.getnode():x} {self.root}")
-        with Lake.alone(self):  # so whatever names this machine is a leftover
-            held = self.bucket.read(ALONE)
-            if held is not None and held.content != own:
-                self._refuse(held)
-            try:
-                self.bucket.write(ALONE, own, after=held.generation if held else 0)
-            except Busy:
-                held = self.bucket.read(ALONE)
-                if held is None or held.content != own:  # else it was, and the answer was lost
-                    self._refuse(held)
-            try:
-                yield
-            finally:
-                self.bucket.remove([ALONE])
-
-    def _refuse(self, held: Held | None) -> NoReturn:
-        holder = held.content.decode("utf-8", "replace").strip() if held else "now gone"
-        raise Busy(
-            f"{self.url}: another machine releases or prunes this lake ({holder}); wait for it, "
-            "or, if it was killed, run its command there again, or delete "
-            f"{self.bucket.where(ALONE)}"
-        )
 
     def note(self, path: str) -> bytes | None:
         """See `Lake.note`."""

@@ -185,17 +185,6 @@ class Lake:
         publish_bytes(self.root / path, content)
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Exclude every other command that builds, releases or prunes while the block runs; in a
-        bucket other machines' releases and prunes, and this machine's builds.
-
-        Raises:
-            Busy: when others are at work for longer than `lc_assets.publishing.BUSY_SECONDS`.
-        """
-        with locked(self.root):
-            yield
-
-    @contextlib.contextmanager
     def holding_note(
         self, path: str, content: bytes | None, *, require: Callable[[], None] = lambda: None
     ) -> Iterator[None]:

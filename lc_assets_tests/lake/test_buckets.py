@@ -23,6 +23,7 @@ from lc_assets.errors import (
 )
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake import bucket as bucket_module
+from lc_assets.lake.alone import alone
 from lc_assets.lake.bucket import Bucket
 from lc_assets.lake.bucket_lake import BucketLake, open_lake
 from lc_assets.lake.lake import Lake
@@ -303,40 +304,40 @@ def machines(server, tmp_path):
 
 def test_one_machine_at_a_time_is_alone(machines, bucket):
     one, other, _ = machines
-    with one.alone():
+    with alone(one):
         with pytest.raises(
             Busy, match=r"another machine releases or prunes .*gs://crawl/lake/alone"
         ):
-            other.alone().__enter__()
+            alone(other).__enter__()
         assert bucket.read("alone.json") is not None
-    with other.alone():
+    with alone(other):
         pass
     assert bucket.read("alone.json") is None
 
 
 def test_what_an_error_ends_is_free_again(machines, bucket):
-    with pytest.raises(KeyboardInterrupt), machines[0].alone():
+    with pytest.raises(KeyboardInterrupt), alone(machines[0]):
         raise KeyboardInterrupt
     assert bucket.read("alone.json") is None
 
 
 def test_a_killed_machine_takes_its_place_again_and_no_other_does(machines, bucket):
     one, other, _ = machines
-    with one.alone():
+    with alone(one):
         left = bucket.read("alone.json")
     bucket.write("alone.json", left.content)
     with pytest.raises(Busy, match="if it was killed, run its command there again, or delete"):
-        other.alone().__enter__()
-    with one.alone():
+        alone(other).__enter__()
+    with alone(one):
         pass
-    with other.alone():
+    with alone(other):
         pass
 
 
 def test_of_two_that_find_nobody_one_is_alone(machines, bucket, monkeypatch):
     """The other writes between the look and the write."""
     one, other, _ = machines
-    with other.alone():
+    with alone(other):
         theirs = bucket.read("alone.json").content
     read, looks = Bucket.read, []
 
@@ -349,13 +350,13 @@ def test_of_two_that_find_nobody_one_is_alone(machines, bucket, monkeypatch):
 
     monkeypatch.setattr(Bucket, "read", read_and_be_overtaken)
     with pytest.raises(Busy, match="another machine"):
-        one.alone().__enter__()
+        alone(one).__enter__()
     assert read(bucket, "alone.json").content == theirs
 
 
 def test_a_write_whose_answer_was_lost_is_one_s_own(machines, server, bucket):
     server.faults["write"] = [-1]
-    with machines[0].alone():
+    with alone(machines[0]):
         assert bucket.read("alone.json") is not None
     assert bucket.read("alone.json") is None
     assert server.faults["write"] == []

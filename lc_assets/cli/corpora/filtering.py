@@ -27,6 +27,7 @@ from lc_assets.build.stage import BuildContext, Built
 from lc_assets.build.tables import read_table
 from lc_assets.cli import options
 from lc_assets.cli.printing import heading, print_error, say, table
+from lc_assets.cli.setting_options import settings_options
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.lists.rule_files import parse_threshold
@@ -53,11 +54,11 @@ Thresholds = Annotated[
         help="Another bound, such as symbols.at_most=0.2; may be given several times.",
     ),
 ]
-LISTS = options.settings_options(ListSettings(), "stop_words", "bad_words", "domains")
-MODELS = options.settings_options(
+LISTS = settings_options(ListSettings(), "stop_words", "bad_words", "domains")
+MODELS = settings_options(
     ModelSettings(), "blocklist", language="--language-model", perplexity="--perplexity-model"
 )
-QUALITY_MODELS = options.settings_options(
+QUALITY_MODELS = settings_options(
     QualityModelSettings(),
     palm="--palm-model",
     wikiref="--wikiref-model",

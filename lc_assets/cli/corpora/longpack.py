@@ -24,6 +24,7 @@ from lc_assets.build.stage import Built
 from lc_assets.build.tables import read_lines, read_table
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, lasted, say, show_counts, table
+from lc_assets.cli.setting_options import settings_options
 from lc_assets.counts import Counts
 from lc_assets.formats.tokenizers.named import located, vocabulary_of
 from lc_assets.stages.file_lakes import counts_of, replaced
@@ -43,9 +44,7 @@ SHOWN_CHARS = 40
 
 def links(
     corpus: options.Corpus,
-    reading: PageLinkSettings = options.settings_options(
-        PageLinkSettings(), "extractor", lists="--json"
-    ),
+    reading: PageLinkSettings = settings_options(PageLinkSettings(), "extractor", lists="--json"),
 ) -> None:
     """Find the pages that every page links to, and with which words.
 
@@ -104,8 +103,8 @@ def longpack(
     ] = "fast",
     tokenizer: options.Tokenizer = "gpt2",
     preset: Preset = "longpack",
-    reading: PageLinkSettings = options.settings_options(PageLinkSettings(), "extractor"),
-    packing: LongPackSettings = options.settings_options(
+    reading: PageLinkSettings = settings_options(PageLinkSettings(), "extractor"),
+    packing: LongPackSettings = settings_options(
         LongPackSettings(wanted=True, untitled="first_line"),
         "roots",
         "seed",
@@ -213,10 +212,10 @@ def referrals(
             "--buckets", help="Lower ends of the distances in sentences, after the first bucket."
         ),
     ] = "32,128,512",
-    settings: ReferralReportSettings = options.settings_options(
+    settings: ReferralReportSettings = settings_options(
         ReferralReportSettings(wanted=True, sample=EVERY), "scope", "max_df", "words", "spacy"
     ),
-    tokens: TokenizingSettings = options.settings_options(TokenizingSettings(), "tokenizer"),
+    tokens: TokenizingSettings = settings_options(TokenizingSettings(), "tokenizer"),
 ) -> None:
     """Measure long-distance referrals: pairs of mentions of a concept by the number of sentences
     between them.

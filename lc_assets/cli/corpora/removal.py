@@ -22,6 +22,7 @@ from lc_assets.build.stage import Built
 from lc_assets.build.tables import read_lines, read_table
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, say, shortened, show_counts, shown, sized, table
+from lc_assets.cli.setting_options import settings_options
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.npy import read_npy
@@ -48,11 +49,11 @@ def dedup(
             "(the name of an IN); several with commas.",
         ),
     ] = "newest",
-    pairs: NearDuplicateSettings = options.settings_options(
+    pairs: NearDuplicateSettings = settings_options(
         NearDuplicateSettings(), evidence_floor="--floor"
     ),
-    removal: RemovalSettings = options.settings_options(RemovalSettings(), "threshold"),
-    clean: CleanDocumentsSettings = options.settings_options(
+    removal: RemovalSettings = settings_options(RemovalSettings(), "threshold"),
+    clean: CleanDocumentsSettings = settings_options(
         CleanDocumentsSettings(wanted=True), "paragraphs"
     ),
 ) -> None:
@@ -151,7 +152,7 @@ ITEM_COLUMNS = {
 
 def decontaminate(
     corpus: options.Corpus,
-    search: DecontaminationSettings = options.settings_options(
+    search: DecontaminationSettings = settings_options(
         DecontaminationSettings(),
         "against",
         "rule",

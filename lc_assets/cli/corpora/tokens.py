@@ -19,6 +19,7 @@ from lc_assets.build.settings.rows import GriddingSettings, TokenizingSettings
 from lc_assets.build.stage import Built
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, print_error, say, show_counts, table
+from lc_assets.cli.setting_options import settings_options
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import located, vocabulary_of
@@ -35,7 +36,7 @@ NONE_HELD_OUT = GriddingSettings(heldout_fraction=0, row_tokens=1)
 
 def tokenize(
     corpus: options.Corpus,
-    settings: TokenizingSettings = options.settings_options(
+    settings: TokenizingSettings = settings_options(
         TokenizingSettings(min_tokens=1), "tokenizer", "append_eod", "dtype", "min_tokens"
     ),
 ) -> None:
@@ -118,7 +119,7 @@ def buckets(
 
 def pack(
     corpus: options.Corpus,
-    rows: PackingSettings = options.settings_options(
+    rows: PackingSettings = settings_options(
         PackingSettings(wanted=True),
         "method",
         "seed",
@@ -132,10 +133,10 @@ def pack(
         row_tokens="--length",
         segment_tokens="--segment",
     ),
-    upsampling: UpsamplingSettings = options.settings_options(
+    upsampling: UpsamplingSettings = settings_options(
         UpsamplingSettings(by=NO_SOURCE), "threshold", "keep_short", "budget", by="--source-field"
     ),
-    neighbourhood: SimilarSettings = options.settings_options(
+    neighbourhood: SimilarSettings = settings_options(
         SimilarSettings(), "neighbours", "path", "min_similarity", "max_similarity"
     ),
     similar: Annotated[

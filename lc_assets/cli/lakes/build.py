@@ -27,6 +27,7 @@ from lc_assets.cli import options
 from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, planner_of
 from lc_assets.cli.lakes.rebuild import run
 from lc_assets.cli.printing import facts, heading, say
+from lc_assets.cli.setting_options import settings_options
 from lc_assets.errors import BadInput
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
@@ -61,16 +62,16 @@ def build(
     ],
     lake: options.Lake,
     linking: LinkingOptions,
-    reading: SourceSettings = options.settings_options(
+    reading: SourceSettings = settings_options(
         SourceSettings(path="."), "partition", "listing", "text_field", "id_field", "language"
     ),
-    filtering: FilteringSettings = options.settings_options(
+    filtering: FilteringSettings = settings_options(
         FilteringSettings(rules=RULES, min_words=0), "rules", "min_words"
     ),
-    grid: GriddingSettings = options.settings_options(
+    grid: GriddingSettings = settings_options(
         GriddingSettings(row_tokens=ROW_TOKENS), "row_tokens"
     ),
-    pages: HtmlIndexSettings = options.settings_options(
+    pages: HtmlIndexSettings = settings_options(
         HtmlIndexSettings(), "archives", "index", "links_from"
     ),
     to: Annotated[str, Option(help="Build this stage and what it reads, and nothing else.")] = "",

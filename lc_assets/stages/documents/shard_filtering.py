@@ -40,12 +40,7 @@ from lc_assets.formats.redpajama.documents import DocumentRecord, digest_in
 from lc_assets.lake.upstream import with_retries
 from lc_assets.stages.documents.document_keys import text_digest
 from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
-from lc_assets.stages.documents.measuring import (
-    Document,
-    described,
-    lists_of,
-    numbers_of,
-)
+from lc_assets.stages.documents.measuring import Document, described, lists_of, numbers_of
 from lc_assets.stages.documents.shard_inputs import (
     SKIPPED,
     TOO_LONG,

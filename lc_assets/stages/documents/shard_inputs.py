@@ -161,15 +161,14 @@ def records_of(task: ShardTask, models: Models) -> Iterator[tuple[int, str, Docu
         Skip: when the file is missing or broken and the policy is to skip the shard.
         CorruptFile: when it is missing or broken and the policy is ``fail``.
     """
-    shard = task.files.shard
-    if task.source is not None:
+    shard, source = task.files.shard, task.source
+    if source is not None:
         with skip_by_policy("documents", task.settings.corrupt_documents):
-            default = task.source.settings.language
-            for line, name, read in file_records(task.source, task.files, task.folder):
+            for line, name, read in file_records(source, task.files, task.folder):
                 skipped = at_document(line)
                 found = Unread(id=name, where=str(task), why=skipped) if skipped else read
                 if not isinstance(found, Unread):
-                    found = with_language(found, default, models)
+                    found = with_language(found, source.settings.language, models)
                 yield line, name, found
                 at_document(line + 1)
         return
@@ -242,11 +241,10 @@ def computed_signals(
 ) -> SignalsTable:
     """The values that the rules test first, from the documents' texts."""
     lists, names = lists_of(task.settings.lists), sorted(task.published.columns)
-    rows = []
-    for line, found in documents:
+    values = np.empty((len(documents), len(names)))
+    for row, (line, found) in zip(values, documents, strict=True):
         at_document(line)
-        rows.append(tuple(numbers_of(found, names, task.rules, lists, models).values()))
-    values = np.array(rows, np.float64).reshape(len(rows), len(names))
+        row[:] = tuple(numbers_of(found, names, task.rules, lists, models).values())
     return SignalsTable(
         np.array([line for line, _ in documents], np.int64),
         [document.url for _, document in documents],

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from lc_assets.errors import Busy, LcError
+from lc_assets.lake.alone import alone
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.releases import Gone, gone_of, publish_gone, read_release, release_names
@@ -150,7 +151,7 @@ def carry_out(lake: Lake, pruning: Pruning, *, reason: str = "") -> int:
         Busy: if a run is building, or a version has been released, or is needed, since the plan.
         NotWritable: if a folder cannot be deleted.
     """
-    with lake.alone():
+    with alone(lake):
         pinned, needed = pinned_versions(lake), needed_versions(lake)
         for one in pruning.deletions:
             is_needed = one.why == UNNEEDED and one.name in needed

@@ -13,6 +13,7 @@ from typing import Any
 
 from lc_assets.build.recipe import Recipe
 from lc_assets.errors import Busy, Mismatch, NotPublished
+from lc_assets.lake.alone import alone
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import with_checksum
@@ -46,7 +47,7 @@ def release(lake: Lake, name: str, recipe: Recipe) -> Release:
     """
     pinned = pinned_now(lake)
     require_releasable(lake, recipe, pinned)
-    with lake.alone():
+    with alone(lake):
         found = with_checksum(described(lake, pinned))
         if described(lake, pinned_now(lake)).pins != found.pins:
             raise Busy(f"{lake.url}: was built in the meantime; run this again")

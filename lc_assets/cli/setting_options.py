@@ -1,0 +1,86 @@
+"""Options for settings of a recipe, made of the settings' types, defaults and descriptions."""
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from typer import Option
+
+from lc_assets.errors import BadInput
+from lc_assets.records import frozen
+
+if TYPE_CHECKING:
+    import msgspec
+
+_ATTRIBUTE = re.compile(r"^    (\w+): ((?:.|\n(?!    \w+: |\n))*)", re.MULTILINE)
+
+
+def settings_options(defaults: "msgspec.Struct", *names: str, **flags: str) -> Any:
+    """Options for settings of a recipe, with their types, defaults and descriptions; the command
+    gets the settings with the values that are given.
+
+    Args:
+        defaults: the settings without options.
+        names: of settings whose options are called like them.
+        flags: options of other settings, by setting.
+    """
+    return SettingsOptions(
+        defaults, {name: f"--{name.replace('_', '-')}" for name in names} | flags
+    )
+
+
+@frozen
+class SettingsOptions:
+    """See `settings_options`."""
+
+    defaults: "msgspec.Struct"
+    flags: Mapping[str, str]
+
+    def parameters(self) -> list[inspect.Parameter]:
+        """A parameter of the command for each option."""
+        section = type(self.defaults)
+        kinds, meanings = get_type_hints(section), attributes_of(section)
+        return [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=getattr(self.defaults, name),
+                annotation=_option(flag, kinds[name], meanings[name].replace("``", "")),
+            )
+            for name, flag in self.flags.items()
+        ]
+
+    def __call__(self, **given: Any) -> Any:
+        """The settings with the values that are given."""
+        from lc_assets.stages.file_lakes import replaced
+
+        try:
+            return replaced(self.defaults, **given)
+        except BadInput as error:
+            name = str(error).rpartition("`$.")[2].partition("`")[0].partition("[")[0]
+            if name not in self.flags:
+                raise
+            raise BadInput(f"{self.flags[name]} {given[name]}: {error}") from error
+
+
+def _option(flag: str, kind: Any, meaning: str) -> Any:
+    """A setting's type as typer takes it; the values are checked by the settings."""
+    choices = None
+    if get_origin(kind) is Literal:
+        kind, choices = str, "|".join(get_args(kind))
+    elif get_origin(kind) is tuple:
+        kind = list[get_args(kind)[0]]  # type: ignore[misc]
+    words = meaning[:1].upper() + meaning[1:]
+    return Annotated[kind, Option(flag, help=words, metavar=choices)]
+
+
+def attributes_of(kind: type) -> dict[str, str]:
+    """Meanings of a class's attributes, from its docstring.
+
+    >>> from lc_assets.build.recipe import Recipe
+    >>> attributes_of(type(Recipe().longcrawl_flat))["codec"][:11]
+    '``blosc-lz4'
+    """
+    _, _, attributes = (inspect.getdoc(kind) or "").partition("Attributes:\n")
+    return {name: " ".join(words.split()) for name, words in _ATTRIBUTE.findall(attributes)}
