@@ -209,6 +209,11 @@ def test_with_stays_the_moved_document_is_found_by_its_address(history, texts):
     history.put(OLD, [second, first])
     history.build()
     assert history.withdrawn() == {of(OLD, 0): "listed", of(OLD, 1): BEFORE}
+    history.say("withdrawn", ("document", of(OLD, 0)), ("url", elsewhere.url))
+    history.build()
+    history.say("withdrawn")
+    history.build()  # of one page at two addresses both are remembered
+    assert history.withdrawn() == dict.fromkeys([of(OLD, 0), of(OLD, 1), of(NEW, 1)], BEFORE)
 
 
 def test_versions_that_served_a_dropped_document_are_purged(history):

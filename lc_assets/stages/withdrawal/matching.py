@@ -18,6 +18,7 @@ names it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from lc_assets import arrow_compute as pc
@@ -95,8 +96,8 @@ def resolve(
     pairs = [part for part in read if part.stage == "near_duplicate_pairs"]
     reinstated = [entry.sought for entry in entries_of(settings.reinstated)]
     search = _Search(
-        indexes,
-        pairs,
+        indexes=indexes,
+        pairs=pairs,
         threshold=recipe.removed_documents.threshold,
         spared=_first_found([*indexes, *dropped], reinstated),
     )
@@ -114,6 +115,7 @@ def resolve(
     return Found(withdrawn=lines, remembered=_merged(kept, search.contents), matched=matched)
 
 
+@record
 class _Search:
     """Collects withdrawn documents.
 
@@ -126,18 +128,12 @@ class _Search:
         contents: of each withdrawn document its values, its entry, and how it was matched.
     """
 
-    def __init__(
-        self,
-        indexes: Tables,
-        pairs: Sequence[Published],
-        *,
-        threshold: float,
-        spared: Collection[str],
-    ) -> None:
-        self.indexes, self.pairs, self.threshold = indexes, pairs, threshold
-        self.spared = spared
-        self.lines: dict[str, Line] = {}
-        self.contents: list[Line] = []
+    indexes: Tables
+    pairs: Sequence[Published]
+    threshold: float
+    spared: Collection[str]
+    lines: dict[str, Line] = field(default_factory=dict)
+    contents: list[Line] = field(default_factory=list)
 
     def withdraw(self, listed: Iterable[Line], memory: Sequence[Line], *, copies: bool) -> None:
         """Withdraw listed documents, their copies, and what is remembered with its copies."""
@@ -154,12 +150,10 @@ class _Search:
             for document, source in self._of_digests(list(first.values())):
                 self._add(document, source, how=SAME_DIGEST)
             self._add_near(set(self.lines))
-        again: set[str] = set()
-        for document, source in self._of_digests(memory):
-            moved = source["how"] == LISTED and address_key(source["url"]) == address_key(
-                document["url"]
-            )
-            if copies or moved:
+        again, closest = set[str](), sorted(memory, key=lambda line: HOWS.index(line["how"]))
+        places = {place for line in memory if line["how"] == LISTED for place in _places_of(line)}
+        for document, source in self._of_digests(closest):
+            if copies or not places.isdisjoint(_places_of(document)):
                 self._add(document, source, how=BEFORE)
                 again |= {document["id"]} if source["how"] != NEAR_DUPLICATE else set()
         if copies:
@@ -199,6 +193,11 @@ class _Search:
             distance, source = nearest[name]
             known = self.lines[source] | {"id": source}
             self._add(document, known, how=NEAR_DUPLICATE, similarity=-distance)
+
+
+def _places_of(line: Line) -> set[tuple[str, str]]:
+    """Digests of a document, each with its address: the document itself, not a copy."""
+    return {(digest, address_key(line["url"])) for digest in values_of("digest", line)}
 
 
 def _with_passages(
