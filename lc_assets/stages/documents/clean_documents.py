@@ -10,6 +10,7 @@ optional: tokens and rows do not need it. It is the last stage of commands that 
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from lc_assets.build.building import run_shards
+from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
@@ -235,13 +237,10 @@ def _record_of(
 
 def files_hold_the_documents(check_input: CheckInput) -> CheckResult:
     """Each file has as many documents as its table, with the same lengths."""
-    wrong, n_documents = [], 0
-    for path in documents_files(check_input.folder):
-        name = path.name.removesuffix(DOCUMENTS_SUFFIX)
-        expected = read_table(path, ["n_chars"])["n_chars"].to_pylist()
-        n_documents += len(expected)
-        if list(_lengths(check_input, name)) != expected:
-            wrong.append(name)
+    text_field = check_input.fingerprint.params["text_field"] or None
+    files = documents_files(check_input.folder)
+    found = by_workers(check_input, partial(_other_lengths, text_field=text_field), files)
+    wrong, n_documents = [name for name, _ in found if name], sum(n for _, n in found)
     return CheckResult(
         passed=not wrong,
         message=f"{n_documents:,} documents; {len(wrong):,} files differ from their tables"
@@ -250,14 +249,22 @@ def files_hold_the_documents(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _lengths(check_input: CheckInput, name: str) -> Iterator[int]:
+def _other_lengths(documents: Path, text_field: str | None) -> tuple[str, int]:
+    """Names a shard, given by its table, if its file has other lengths; and its documents."""
+    name = documents.name.removesuffix(DOCUMENTS_SUFFIX)
+    expected = read_table(documents, ["n_chars"])["n_chars"].to_pylist()
+    found = list(_lengths(documents.with_name(name), text_field))
+    return "" if found == expected else name, len(expected)
+
+
+def _lengths(shard: Path, text_field: str | None) -> Iterator[int]:
     """Characters of each document in a shard's file; -1 for one that cannot be read."""
-    table = check_input.folder / f"{name}{TABLE_SUFFIX}"
+    table = shard.with_name(f"{shard.name}{TABLE_SUFFIX}")
     if table.is_file():
         yield from (len(line[TEXT]) for line in read_lines(table, [TEXT]))
         return
-    text_field = check_input.fingerprint.params["text_field"] or None
-    for document in read_corpus(check_input.folder / f"{name}{JSON_SUFFIX}", text_field=text_field):
+    corpus = shard.with_name(f"{shard.name}{JSON_SUFFIX}")
+    for document in read_corpus(corpus, text_field=text_field):
         yield len(document.text) if isinstance(document, CorpusDocument) else -1
 
 

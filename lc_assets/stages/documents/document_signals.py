@@ -13,6 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from lc_assets.build.building import run_shards
+from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import shard_counts_match
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.sharding import Sharding
@@ -163,7 +164,8 @@ def netloc_of(url: str) -> str:
 def every_document_has_its_values(check_input: CheckInput) -> CheckResult:
     """Tables of values have a line for every document that could be read."""
     paths = sorted(check_input.folder.glob(f"*{VALUES_SUFFIX}"))
-    n_lines, n_documents = sum(map(count_lines, paths)), check_input.counts.kept
+    n_lines = sum(by_workers(check_input, count_lines, paths))
+    n_documents = check_input.counts.kept
     stored = bool(check_input.fingerprint.params["columns"])
     return CheckResult(
         passed=not stored or n_lines == n_documents,
