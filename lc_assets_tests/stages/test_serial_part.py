@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from lc_assets.build import tables
+from lc_assets.build.settings.documents import CleanDocumentsSettings, DocumentSignalSettings
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake import digests
 from lc_assets.stages.catalogue import STAGES
@@ -11,7 +12,9 @@ from lc_assets.stages.planning import keys_of
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_context, tiny_upstream
 
 BY_WORKERS = (
+    "document_signals",
     "filtered_documents",
+    "clean_documents",
     "document_signatures",
     "signature_index",
     "token_documents",
@@ -39,7 +42,13 @@ def opened_in_main_process(folder, monkeypatch, *, n_shards) -> dict[str, Counte
     tags = [f"{number:04d}/en_head" for number in range(n_shards)]
     upstream = tiny_upstream(folder / "upstream", tags=tags)
     executor = Noted()
-    context = replace(tiny_context(folder, upstream=upstream), executor=executor)
+    tiny = tiny_context(
+        folder,
+        upstream=upstream,
+        clean_documents=CleanDocumentsSettings(wanted=True),
+        document_signals=DocumentSignalSettings(values=True),
+    )
+    context = replace(tiny, executor=executor)
     opened: dict[str, Counter[str]] = {}
     check, stage_now = tables.require_sound_footer, [""]
 
