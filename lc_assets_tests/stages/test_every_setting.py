@@ -66,6 +66,7 @@ CASES = {
     "filtered_documents.missing_signals": ("compute", {}, None),
     "filtered_documents.missing_duplicates": ("treat_as_unique", {}, None),
     "filtered_documents.corrupt_documents": ("fail", {}, None),
+    "filtered_documents.killed_documents": ("skip", {}, None),
     "filtered_documents.max_line_bytes": (1100, {}, None),
     "filtered_documents.lists.stop_words": (
         "words.json",
@@ -256,6 +257,7 @@ by default that of the section.
 
 
 OTHER_DATA = {
+    "filtered_documents.killed_documents": "no worker is killed",
     "longpack_documents.hub_share": "no page of the made-up crawl is linked to that often",
     "longpack_documents.nofollow": "its only links with nofollow lead out of it",
     "longpack_documents.same_language": "its pages are of one language",
