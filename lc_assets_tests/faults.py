@@ -32,6 +32,7 @@ BEFORE_TOKENS = (
     "document_signatures",
     "signature_index",
     "near_duplicate_pairs",
+    "heldout_pairs",
     "contaminated_documents",
     "withdrawn_documents",
     "snapshot_withdrawals",

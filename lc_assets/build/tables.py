@@ -72,9 +72,16 @@ DROPPED = pa.schema(
 values. ``digest`` is the page's, or the text's where none is stated.
 """
 
-KEYED = pa.schema({**IDENTITY, "text_digest": "string"})
-"""`document_keys`: identity of each filtered document, followed by a float64 column per tested
-value.
+KEYED = pa.schema(
+    {
+        **IDENTITY,
+        "text_digest": "string",
+        "tokenized_digest": "string",
+        "date_download": "string",
+    }
+)
+"""`document_keys`: identity of each filtered document, digests of its text as it is and as it is
+tokenized, its date, and a float64 column per tested value.
 """
 
 WITHDRAWN = pa.schema(
@@ -121,6 +128,7 @@ would need text that was not read.
 TOKENIZED = pa.schema(
     {
         **IDENTITY,
+        "tokenized_digest": "string",
         "document": "int64",
         "n_tokens": "int64",
         "n_chars": "int64",
@@ -128,7 +136,7 @@ TOKENIZED = pa.schema(
     }
 )
 """`token_documents`: the documents of a shard's ``.bin``; ``document`` is the index in its
-``.idx``.
+``.idx``, ``tokenized_digest`` that of the text that was tokenized, LongPack's have their root's.
 """
 
 SPANS_FILE = "spans.parquet"
@@ -141,6 +149,7 @@ PACKED_SPANS = pa.schema(
         "id": "string",
         "url": "string",
         "digest": "string",
+        "tokenized_digest": "string",
         "document_start": "int64",
         "document_stop": "int64",
         "row_start": "int64",
@@ -160,6 +169,7 @@ ROWS = pa.schema(
         "split": "string",
         "row": "int64",
         **IDENTITY,
+        "tokenized_digest": "string",
         "stretch": "int64",
         "shift": "int64",
         "n_tokens": "int64",

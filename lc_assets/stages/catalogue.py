@@ -21,6 +21,7 @@ MODULES = (
     "deduplication.document_signatures",
     "deduplication.signature_index",
     "deduplication.near_duplicate_pairs",
+    "deduplication.heldout_pairs",
     "decontamination.contaminated_documents",
     "withdrawal.withdrawn_documents",
     "withdrawal.snapshot_withdrawals",

@@ -222,13 +222,18 @@ def keyed_of(scale: Scale, snapshot: str) -> Iterator[pa.Table]:
         digests = pc.binary_join_element_wise(
             "sha256:", mixed(numbers, f"text {snapshot}"), mixed(numbers, "text"), ""
         )
-        yield documents.append_column("text_digest", digests).select(KEYED.names).cast(KEYED)
+        for name in ("text_digest", "tokenized_digest"):
+            documents = documents.append_column(name, digests)
+        dates = pa.repeat("", len(numbers))
+        yield documents.append_column("date_download", dates).select(KEYED.names).cast(KEYED)
 
 
 def tokenized_of(scale: Scale, snapshot: str) -> pa.Table:
     """The documents that become rows, as `grid` reads them; evenly chosen."""
     numbers = np.arange(scale.n_rows) * scale.n_documents // scale.n_rows
     table = documents_of(scale, snapshot, numbers)
+    digests = pc.binary_join_element_wise("sha256:", mixed(numbers, f"text {snapshot}"), "")
+    table = table.append_column("tokenized_digest", digests)
     for name, values in (
         ("document", numbers % 36),
         ("n_tokens", numbers % 300_000 + ROW_TOKENS),

@@ -276,6 +276,7 @@ def write_removals(lake: Lake, scale: Scale) -> None:
     for name in (
         "signature_index",
         "near_duplicate_pairs",
+        "heldout_pairs",
         "withdrawn_documents",
         "snapshot_withdrawals",
         "removed_documents",
@@ -299,7 +300,7 @@ def write_removals(lake: Lake, scale: Scale) -> None:
 def write_nothing(name: str, home: Path, _: Fingerprint) -> None:
     """The tables of a stage that found nothing."""
     tables = {
-        "removed_documents": (removals.TABLE, removals.REMOVALS),
+        "removed_documents": (removals.TABLE, removals.DECISIONS),
         "snapshot_withdrawals": (withdrawals.TABLE, withdrawals.WITHDRAWALS),
     }
     if name in tables:

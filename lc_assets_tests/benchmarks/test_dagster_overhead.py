@@ -28,6 +28,7 @@ STAGES = (
     "document_signatures",
     "signature_index",
     "near_duplicate_pairs",
+    "heldout_pairs",
     "contaminated_documents",
 )
 OLD, NEW = SNAPSHOTS

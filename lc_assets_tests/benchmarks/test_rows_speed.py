@@ -43,7 +43,7 @@ def band(rows, tmp_path_factory):
         for row in rows:
             writer.add(np.append(row, row[:99]))
     lines = [
-        dict.fromkeys(IDENTITY, "")
+        dict.fromkeys((*IDENTITY, "tokenized_digest"), "")
         | {
             "id": f"2023-06/0000/en_head.json.gz/{line}",
             "document": line,

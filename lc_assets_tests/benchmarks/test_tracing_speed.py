@@ -94,7 +94,7 @@ QUESTIONS = {
             made.lake,
             "removed_documents",
             row.snapshot,
-            "removals.parquet",
+            "decisions.parquet",
             lambda line: line["kept_id"] == row.id,
         )["id"],
     ),

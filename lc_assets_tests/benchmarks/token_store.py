@@ -30,7 +30,7 @@ def write_tokens(lake: Lake, key: str, *, n_shards: int, shard_documents: int) -
         ) as writer:
             for document in range(shard_documents):
                 writer.add(np.roll(source[document % SOURCE_ROWS], document * 7 + shard))
-                identity = dict.fromkeys(IDENTITY, "") | {
+                identity = dict.fromkeys((*IDENTITY, "tokenized_digest"), "") | {
                     "id": f"{key}/{shard:04d}/en_head.json.gz/{document}"
                 }
                 table.add(

@@ -17,7 +17,7 @@ from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import (
     COMPRESSION,
-    KEYED,
+    IDENTITY,
     PACKED_SPANS,
     SPANS_FILE,
     TOKENIZED,
@@ -36,7 +36,7 @@ from lc_assets.mixing.blending import blend_all
 from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.publishing import publish as publish_file, publish_bytes
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
-from lc_assets.stages.deduplication.removals import REMOVALS, TABLE
+from lc_assets.stages.deduplication.removals import DECISIONS, TABLE
 from lc_assets.stages.documents.document_keys import write_keys
 from lc_assets.stages.lineage.row_lineage import write_index
 from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix, MixSource
@@ -164,6 +164,7 @@ def documents_table(snapshot: str, n_rows: int) -> pa.Table:
         ],
         "language": pa.repeat("en", n_rows),
         "bucket": pa.repeat("head", n_rows),
+        "tokenized_digest": [f"sha256:{word(snapshot, number)}" for number in numbers],
         "document": np.arange(n_rows),
         "n_tokens": np.arange(n_rows) % 300_000 + ROW_TOKENS,
         "n_chars": np.zeros(n_rows, np.int64),
@@ -193,8 +194,9 @@ def keyed_table(documents: pa.Table) -> pa.Table:
         for name in ("rps_doc_word_count", "rps_doc_mean_word_length")
     }
     columns = (
-        {name: documents[name] for name in KEYED.names if name != "text_digest"}
-        | {"text_digest": digests}
+        {name: documents[name] for name in IDENTITY}
+        | dict.fromkeys(("text_digest", "tokenized_digest"), digests)
+        | {"date_download": pa.repeat("", documents.num_rows)}
         | judged
     )
     return pa.table(columns)
@@ -225,8 +227,11 @@ def removals_table(snapshot: str, n_rows: int) -> pa.Table:
         "kept_id": [f"{snapshot}/0000/en_head.json.gz/{number}" for number in range(n_rows)],
         "similarity": [0.9] * n_rows,
         "why": ["older"] * n_rows,
+        "reasons": [["near duplicate"]] * n_rows,
     }
-    return pa.table(lines, schema=REMOVALS)
+    others = {name: [""] * n_rows for name in DECISIONS.names if name not in lines}
+    table = pa.table(lines | others)
+    return table.select(DECISIONS.names).cast(DECISIONS)
 
 
 def write_global_order(lake: Lake, grids: list[Published]) -> None:

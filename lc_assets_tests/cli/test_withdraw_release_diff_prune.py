@@ -9,6 +9,7 @@ import pytest
 from lc_assets.formats.lists.withdrawal_lists import read_withdrawals
 from lc_assets.lake.releases import release_names
 from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.deduplication.removals import removals_in
 from lc_assets_tests.builders import recipe_file
 from lc_assets_tests.withdrawing import ALONE_OLD, NEW, OLD, id_of
 
@@ -31,7 +32,10 @@ def test_a_withdrawal_says_what_it_touches_and_stands_in_the_list(lc, lake, reci
     """Documents, rows, tokens, samples and partitions, before anything is built; then the entry is
     appended, and built it is as told.
     """
-    name = id_of(OLD, ALONE_OLD)
+    newer = lake.published(f"removed_documents/{NEW}").folder
+    copied = {line["kept_id"] for line in removals_in(newer)}
+    trained_on = {row["id"] for row in lake.rows(OLD) if row["split"] == "train"}
+    name = min(trained_on - copied)
     line = lake.document(name)
     before = {found: lake.published(found).version for found in lake.built}
     said = lc(

@@ -37,6 +37,7 @@ OF_ONE = (
     "document_signatures",
     "signature_index",
     "near_duplicate_pairs",
+    "heldout_pairs",
     "contaminated_documents",
     "snapshot_withdrawals",
     "removed_documents",

@@ -66,7 +66,7 @@ ROWS = (
     "token_grid",
 )
 """What waits for `withdrawn`, which is of all snapshots."""
-THEN = tuple(sorted((*ROWS, "near_duplicate_pairs")))
+THEN = tuple(sorted((*ROWS, "heldout_pairs", "near_duplicate_pairs")))
 SMALL = {
     "blended_mix": {"by-tokens": MixSettings()},
     **deduplication(near=False),
@@ -143,11 +143,12 @@ def test_from_nothing_everything_is_built_once_and_in_order(clock):
     ticks = [[tuple(one) for one in tick] for tick in clock.settle()]
     assert ticks == [
         [
-            (OLD, tuple(sorted((*IN_A_ROW, "near_duplicate_pairs")))),
+            (OLD, tuple(sorted((*IN_A_ROW, "heldout_pairs", "near_duplicate_pairs")))),
             (NEW, IN_A_ROW),
             (None, ("withdrawn_documents",)),
         ],
-        [(OLD, ROWS), (NEW, THEN)],
+        [(OLD, ROWS), (NEW, ("heldout_pairs", "near_duplicate_pairs", "snapshot_withdrawals"))],
+        [(NEW, tuple(stage for stage in ROWS if stage != "snapshot_withdrawals"))],
         [(None, ("longcrawl", "longcrawl_flat")), ("by-tokens", ("blended_mix",))],
         [(None, ("data_set_card",))],
     ]

@@ -6,7 +6,7 @@ and the count of tokens.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.packing.longpack import root_ranks
 from lc_assets.text.duplicates.keys import text_key
 from lc_assets.text.links.page_keys import page_key
-from lc_assets.tokens.orders import heldout
 
 
 @dataclass(frozen=True)
@@ -46,12 +45,12 @@ def slow_claims(
     world: World,
     settings: LongPackSettings,
     *,
-    splits: Sequence[tuple[int, float]],
+    sides: Mapping[str, str],
     count: Callable[[str], int],
 ) -> tuple[list[dict[str, Any]], Counter[str]]:
     """The lines of the table of claims, and how many links are not kept, by why."""
     pages = {
-        line["id"]: page_of(line, settings, splits, count)
+        line["id"]: page_of(line, settings, sides[line["id"]], count)
         for line in world.documents
         if line["id"] not in world.removed
     }
@@ -98,7 +97,7 @@ def slow_claims(
 def page_of(
     line: dict[str, Any],
     settings: LongPackSettings,
-    splits: Sequence[tuple[int, float]],
+    side: str,
     count: Callable[[str], int],
 ) -> Page:
     key = page_key(line["url"])
@@ -112,10 +111,7 @@ def page_of(
         n_tokens=count(line["raw_content"]),
         rank=rank,
         is_root=settings.roots == 1 or rank < int(settings.roots * 2**64),
-        side=[
-            bool(heldout([line["digest"] or line["id"]], seed=seed, fraction=fraction)[0])
-            for seed, fraction in splits
-        ],
+        side=side,
     )
 
 

@@ -75,7 +75,7 @@ def test_duplicates_are_found_across_sources(context):
     copy = f"{WEB_NEW}/CC-MAIN-2024-18-000_00000/line-0"
     assert whereabouts.find(context.lake, "document", copy) == []
     published = context.lake.partition(removed_documents.STAGE.name, WEB_NEW).require()
-    (line,) = pq.read_table(published.folder / removals.TABLE).to_pylist()
+    (line,) = removals.removals_in(published.folder)
     assert (line["id"], line["kept_id"]) == (copy, "stories/part-0/0")
 
 

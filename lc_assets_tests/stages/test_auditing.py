@@ -134,16 +134,24 @@ def test_a_row_served_twice_is_found(lake):
 
 
 def test_a_document_on_both_sides_is_found_across_kinds_of_rows(lake):
-    """Of a document that is held out in the grid, the digest is that of one that is trained on in
-    packed rows.
-    """
-    rows = lake.rows(OLD)
-    (digest,) = [row["digest"] for row in rows if row["split"] == "heldout"][:1]
+    """A document that is trained on in the grid is said to be held out there."""
     path = file_of(lake, f"packed_rows/{OLD}", "spans.parquet")
-    column_changed(path, "digest", lambda values: [digest, *values[1:]])
     first = pq.read_table(path).to_pylist()[0]
     assert first["split"] == "train"
-    assert faults(lake) == {("train and heldout", f"packed_rows/{OLD}"): first["id"]}
+    grid = file_of(lake, f"token_grid/{OLD}", "rows.parquet")
+    ids = pq.read_table(grid)["id"].to_pylist()
+    sides = pq.read_table(grid)["split"].to_pylist()
+    assert sides[ids.index(first["id"])] == "train"
+    column_changed(
+        grid,
+        "split",
+        lambda values: [
+            "heldout" if name == first["id"] else side
+            for name, side in zip(ids, values, strict=True)
+        ],
+    )
+    found = faults(lake)
+    assert found[("train and heldout", f"packed_rows/{OLD}")] == first["id"]
 
 
 def test_an_order_that_names_a_row_twice_is_found(lake):
@@ -220,7 +228,7 @@ def test_what_was_withdrawn_once_is_sought_by_its_copies_too(lake):
     [
         (f"filtered_documents/{OLD}", "*.documents.parquet"),
         (f"token_documents/{NEW}", "*.dropped.parquet"),
-        (f"removed_documents/{NEW}", "removals.parquet"),
+        (f"removed_documents/{NEW}", "decisions.parquet"),
     ],
 )
 def test_a_lost_line_of_a_table_is_found(lake, name, pattern):

@@ -17,9 +17,11 @@ from lc_assets.build.stage import Built
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.stages.catalogue import STAGES, needed_by, stage_named
 from lc_assets.stages.deduplication.lengths import least_tokens, too_short
+from lc_assets.stages.deduplication.removals import removals_in
 from lc_assets.stages.deduplication.removed_documents import STAGE
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.rows.token_grid import rows_table
+from lc_assets.stages.tokens.tokenized_text import text_digest
 from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import (
@@ -83,9 +85,7 @@ def served(built) -> set[str]:
 def removed(built, snapshot: str) -> dict[str, tuple[str, str]]:
     """Reason and kept document of the excluded documents, by id."""
     folder = built[f"removed_documents/{snapshot}"].published.folder
-    return {
-        line["id"]: (line["reason"], line["kept_id"]) for line in lines(folder / "removals.parquet")
-    }
+    return {line["id"]: (line["reason"], line["kept_id"]) for line in removals_in(folder)}
 
 
 def test_a_page_that_grew_past_a_row_is_kept_for_its_older_version(tmp_path, words):
@@ -195,11 +195,7 @@ def test_what_a_newer_copy_joins_still_counts_as_served(tmp_path):
     """
     words = made_up_text(np.random.default_rng(5), n_words=2 * LONG).split()
     first, second, both, held = (" ".join(words[at : at + LONG]) for at in (0, 64, 32, 164))
-    keys = [
-        made_up_record(Shard.parse(f"{snapshot}/{TAGS[0]}"), line, text).digest
-        for snapshot, texts in ((OLD, (first, second)), (NEW, (both, held)))
-        for line, text in enumerate(texts)
-    ]
+    keys = [text_digest(text.encode()) for text in (first, second, both, held)]
     sides = [heldout(keys, seed=seed, fraction=0.2).tolist() for seed in range(100)]
     seed = sides.index([False, False, False, True])
     context = lake_of(tmp_path, [first, second], [both, held])
@@ -218,11 +214,7 @@ def test_copies_of_which_none_is_served_are_all_near_heldout(tmp_path):
     """
     words = made_up_text(np.random.default_rng(6), n_words=2 * LONG).split()
     held, copied = " ".join(words[:LONG]), " ".join(words[60 : 60 + LONG])
-    records = [
-        made_up_record(Shard.parse(f"{snapshot}/{TAGS[0]}"), line, text)
-        for snapshot, line, text in ((OLD, 0, held), (NEW, 0, copied), (NEW, 1, copied))
-    ]
-    keys = [record.digest for record in records]
+    keys = [text_digest(text.encode()) for text in (held, copied, copied)]
     sides = [heldout(keys, seed=seed, fraction=0.2).tolist() for seed in range(100)]
     context = lake_of(tmp_path, [held], [copied, copied])
     grid = msgspec.structs.replace(

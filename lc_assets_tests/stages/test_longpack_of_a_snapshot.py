@@ -87,17 +87,14 @@ def test_receipts_name_the_draw_of_roots(made):
 
 def test_claims_are_those_of_loops_over_what_was_filtered(made):
     context, links, claims, _ = made
-    removed = frozenset(
-        pq.read_table(
-            context.lake.partition("removed_documents", OLD).require().folder / "removals.parquet"
-        )["id"].to_pylist()
-    )
+    decided = context.lake.partition("removed_documents", OLD).require().folder
+    decisions = pq.read_table(decided / "decisions.parquet").to_pylist()
+    removed = frozenset(line["id"] for line in decisions if line["reason"])
     world = World(documents=documents_of(context.lake), links=links, removed=removed)
-    splits = link_claims.splits_of(context.recipe)
     wanted, refused = slow_claims(
         world,
         context.recipe.longpack_documents,
-        splits=splits,
+        sides={line["id"]: line["side"] for line in decisions},
         count=lambda text: n_tokens_of(text, "gpt2", "plain"),
     )
     found = pq.read_table(claims.published.folder / link_claims.TABLE).to_pylist()
@@ -395,13 +392,24 @@ def test_a_child_from_the_other_side_is_seen(made, tmp_path):
     evidence = replace(check_input_of(context.lake, published), folder=folder)
     found = link_claims.nothing_crosses_the_held_out_split(evidence)
     assert found.passed
-    splits = {"splits": [[64, 0.5]]}
-    half = msgspec.structs.replace(
-        evidence.fingerprint, params=evidence.fingerprint.params | splits
+    child = pq.read_table(folder / link_claims.TABLE)["child_id"][0].as_py()
+    decided = evidence.only_input("removed_documents")
+    other = replace(decided, home=Path(shutil.copytree(decided.folder, tmp_path / "decided")))
+    edited(
+        other.home / "decisions.parquet",
+        lambda lines: [
+            line
+            | (
+                {"side": "heldout" if line["side"] == "train" else "train"}
+                if line["id"] == child
+                else {}
+            )
+            for line in lines
+        ],
     )
-    assert not link_claims.nothing_crosses_the_held_out_split(
-        replace(evidence, fingerprint=half)
-    ).passed
+    inputs = evidence.inputs | {decided.name: other}
+    found = link_claims.nothing_crosses_the_held_out_split(replace(evidence, inputs=inputs))
+    assert not found.passed
 
 
 @pytest.mark.parametrize("kind", ["document", "url", "domain"])

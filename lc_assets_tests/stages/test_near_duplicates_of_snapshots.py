@@ -26,7 +26,8 @@ from lc_assets.stages.deduplication import (
     signature_index as signature_bands,
 )
 from lc_assets.stages.deduplication.index import BANDS, ROWS
-from lc_assets.stages.deduplication.removals import removed_ids
+from lc_assets.stages.deduplication.removals import removals_in, removed_ids
+from lc_assets.stages.tokens.tokenized_text import text_digest
 from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import RPV2, signature
 from lc_assets.tokens.orders import heldout
@@ -163,9 +164,7 @@ def test_the_newest_stays_and_everything_adds_up(made):
         assert made_now.counts.seen == sum(name.startswith(snapshot) for name in texts)
         assert sum(made_now.counts.dropped.values()) == len(gone[snapshot])
     for line in (
-        line
-        for made_now in built.values()
-        for line in lines(made_now.published.folder / removals.TABLE)
+        line for made_now in built.values() for line in removals_in(made_now.published.folder)
     ):
         if line["reason"] == "near duplicate":
             assert line["kept_id"].startswith(f"{NEW}/") or line["id"].startswith(f"{OLD}/")
@@ -193,7 +192,7 @@ def test_what_is_like_the_held_out_is_not_trained_on(tmp_path, upstream):
     assert set(gone.values()) <= {"near duplicate", "near heldout"}
     assert "near heldout" in gone.values()
     documents = [line for snapshot in (OLD, NEW) for line in _documents(context, snapshot)]
-    digests = [line["digest"] for line in documents]
+    digests = [text_digest(line["raw_content"].encode()) for line in documents]
     out = dict(
         zip(
             [line["id"] for line in documents],
@@ -204,9 +203,7 @@ def test_what_is_like_the_held_out_is_not_trained_on(tmp_path, upstream):
     for pair in pairs_of(context, NEW):
         a, b = pair
         assert a in gone or b in gone or out[a] == out[b]
-    for line in (
-        line for found in built.values() for line in lines(found.published.folder / removals.TABLE)
-    ):
+    for line in (line for found in built.values() for line in removals_in(found.published.folder)):
         if line["reason"] == "near heldout":
             snapshots = [line[column].partition("/")[0] for column in ("id", "kept_id")]
             assert out[line["id"]] != out[line["kept_id"]]
@@ -229,7 +226,7 @@ def test_with_the_oldest_preferred_a_newer_snapshot_changes_nothing_of_what_stan
     gone = removed_ids(after.published.folder)
     assert "near duplicate" in gone.values()
     assert not before.counts.dropped
-    for line in lines(after.published.folder / removals.TABLE):
+    for line in removals_in(after.published.folder):
         assert line["kept_id"] not in gone
         if line["reason"] == "near duplicate" and line["kept_id"].startswith(f"{OLD}/"):
             assert line["why"].startswith("older")

@@ -346,15 +346,18 @@ def test_longpack_and_the_rest_hold_every_document_once(tmp_path, upstream):
 
 
 def test_longpacks_documents_alone_need_nothing_else(with_longpack):
-    """Neither filtered documents nor removals nor claims are read, so none of them makes the
-    version stale.
+    """Neither filtered documents nor claims are read, so none of them makes the version stale; of
+    the decisions the side of the roots.
     """
     context, root, *_ = with_longpack
     alone = with_packing(context, documents="longpack")
     version = built(alone)
     assert {line["id"] for split in SPLITS for line in spans_of(version, split)} == {root}
     receipt = context.lake.partition("packing_tokens", OLD).require().receipt
-    assert list(receipt.fingerprint.inputs) == [f"longpack_documents/{OLD}"]
+    assert sorted(receipt.fingerprint.inputs) == [
+        f"longpack_documents/{OLD}",
+        f"removed_documents/{OLD}",
+    ]
 
 
 def test_natural_documents_need_no_longpack(lake):
@@ -470,11 +473,11 @@ def test_an_empty_snapshot_has_no_rows(lake):
 
 
 def test_one_split_holds_for_rows_of_one_document_and_packed_rows(lake):
-    """Whatever the seed of packing's order; each document is on the side that its digest gives."""
+    """Whatever the seed of packing's order; each document is on the side that its text gives."""
     version = built(with_packing(lake, seed=7))
     grid = lake.recipe.token_grid
     pieces = pq.read_table(version.published.folder / "spans.parquet").to_pylist()
-    keys = [piece["digest"] or piece["id"] for piece in pieces]
+    keys = [piece["tokenized_digest"] for piece in pieces]
     held = heldout(keys, seed=grid.seed, fraction=grid.heldout_fraction)
     assert ["heldout" if side else "train" for side in held] == [piece["split"] for piece in pieces]
     assert 0 < held.sum() < len(held)

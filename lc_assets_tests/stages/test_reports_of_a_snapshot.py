@@ -19,7 +19,7 @@ from lc_assets.build.settings.longpack import (
     PackingSettings,
     ReferralReportSettings,
 )
-from lc_assets.build.tables import FILTERED, read_all, read_table
+from lc_assets.build.tables import FILTERED, read_all
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.formats.arrays.grid import GridReader
@@ -29,6 +29,7 @@ from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.receipts import Fingerprint, receipt_of
 from lc_assets.lake.versions import write_receipt
 from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.deduplication.removals import removed_ids
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.planning import plan
 from lc_assets.stages.reports import length_report as lengths, referral_report as referrals
@@ -153,10 +154,7 @@ def natural_of(context) -> dict[str, str]:
     filtered = context.lake.partition("filtered_documents", OLD).require().folder
     texts = read_all(documents_files(filtered), FILTERED, ["id", "raw_content"])
     found = dict(zip(texts["id"].to_pylist(), texts["raw_content"].to_pylist(), strict=True))
-    gone = read_table(
-        context.lake.partition("removed_documents", OLD).require().folder / "removals.parquet",
-        ["id"],
-    )["id"].to_pylist()
+    gone = removed_ids(context.lake.partition("removed_documents", OLD).require().folder)
     return {name: text for name, text in found.items() if name not in gone}
 
 

@@ -14,6 +14,7 @@ WORDS = {
     "cc_segment": "c",
     "language": "en",
     "bucket": "head",
+    "tokenized_digest": "t",
 }
 COUNTS = {"n_tokens": 3, "n_chars": 9, "n_bytes": 9}
 

@@ -21,6 +21,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.loaders.rows import open_rows
 from lc_assets.sources import redpajama_v2
 from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.deduplication.removals import removals_in
 from lc_assets.stages.lineage import histories, tracing, whereabouts
 from lc_assets.stages.lineage.spans import Span
 from lc_assets.stages.megatron.megatron_rows import samples_of
@@ -340,7 +341,7 @@ def test_who_went_in_the_stead_of_a_document_is_told(lake_with_copies):
     removed = [
         line
         for published in lake.published("removed_documents").values()
-        for line in pq.read_table(published.folder / "removals.parquet").to_pylist()
+        for line in removals_in(published.folder)
     ]
     assert removed
     for row in whereabouts.rows_by(lake, "domain", "example.org"):

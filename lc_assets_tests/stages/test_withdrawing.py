@@ -169,9 +169,10 @@ def test_what_was_removed_for_it_does_not_come_back(whole, lake):
     """
     old, new = id_of(OLD, COPIED + 1), id_of(NEW, COPIED + 1)
     lake.say(("document", old))
+    decided = ("removed_documents", "row_lineage", "token_documents", "packing_tokens")
     assert lake.rebuilt() == LOOKED_UP | of_snapshot(OLD) | OF_ALL | {
-        f"removed_documents/{NEW}"
-    }  # with the bytes it had: no more of the new
+        f"{stage}/{NEW}" for stage in decided
+    }  # the copy has one reason more; what goes on has the bytes it had
     assert withdrawn(lake)[new]["how"] == "near duplicate"
     assert withdrawn(lake)[new]["for_id"] == old
     assert whole.served() - lake.served() == {old}
@@ -463,12 +464,17 @@ SPOILS = [
         "the_part_is_this_snapshots",
         lambda found: [found[0] | {"id": id_of(NEW, 1)}, *found[1:]],
     ),
-    (removals, OLD, "everything_withdrawn_goes", lambda found: found[1:]),
     (
         removals,
         OLD,
         "everything_withdrawn_goes",
-        lambda found: [*found, found[0] | {"id": id_of(OLD, ALONE_OLD)}],
+        lambda found: [line | {"reason": ""} for line in found],
+    ),
+    (
+        removals,
+        OLD,
+        "everything_withdrawn_goes",
+        lambda found: [line | {"reason": "withdrawn"} for line in found],
     ),
 ]
 

@@ -72,8 +72,8 @@ class GriddingSettings(Settings):
         row_tokens: length of a row, in tokens.
         rows_per_document: maximum number of consecutive rows cut from a document; tokens after the
             last are counted. LongCrawl64 used one.
-        heldout_fraction: share of documents held out, by a keyed hash; LongCrawl64's was one shard
-            of 128.
+        heldout_fraction: share of documents held out, by a keyed hash of their texts; LongCrawl64's
+            was one shard of 128.
         seed: of order, shifts and split.
         chunk_rows: rows of a chunk, the unit of decoding; divides 2,048. docs/chunking.md measures
             the effect.

@@ -10,6 +10,7 @@ from lc_assets.lake.releases import Pin, lake_of_release, pinned_lake
 from lc_assets.stages.documents.raw_snapshot import place_in_source
 from lc_assets.stages.lineage.characters import characters_of
 from lc_assets.stages.lineage.histories import (
+    decision_on,
     documents_by,
     filter_values,
     removed_for,
@@ -128,6 +129,7 @@ def trace_documents(lake: Lake, kind: Kind, value: str) -> None:
     if kind == "document":
         if not rows:
             _show_dropped(lake, value, must_be_known=not packed)
+        _show_decision(lake, value)
         return
     filtered = {line["id"] for line in documents_by(lake, kind, value)}
     if not rows and not filtered and not packed:
@@ -288,5 +290,15 @@ def _show_dropped(lake: Lake, identity: str, *, must_be_known: bool) -> None:
     say(f"{dropped.id} did not become a row: dropped by {dropped.stage}")
     facts([("url", shortened(dropped.url, 200))])
     table(("reason", "value"), dropped.reasons)
-    if dropped.instead is not None:
-        facts(zip(("removed for", "similarity", "why"), dropped.instead, strict=True))
+
+
+def _show_decision(lake: Lake, identity: str) -> None:
+    """Print what was decided on a document that passed the filter."""
+    if found := decision_on(lake, identity):
+        names = ("side", "text_digest", "tokenized_digest", "first_seen", "last_seen")
+        facts((name.replace("_", " "), found[name]) for name in names)
+        reasons = ", ".join(found["reasons"])
+        facts([("decision", f"removed: {reasons}" if reasons else "stays")])
+    if found.get("reason"):
+        instead = found["kept_id"] or found["for_id"]
+        facts([("removed for", instead), *((name, found[name]) for name in ("similarity", "why"))])

@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 
 from lc_assets.build.settings.documents import SOURCE
-from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.lake.versions import Published
 from lc_assets.stages.decontamination.contaminated_documents import (
     EVIDENCE_SUFFIX,
@@ -29,7 +28,6 @@ from lc_assets.stages.withdrawal.snapshot_withdrawals import (
     TABLE as WITHDRAWALS_TABLE,
     withdrawals_in,
 )
-from lc_assets.tokens.orders import heldout
 
 NEAR = "near"
 NEAR_HELDOUT = "near heldout"
@@ -248,14 +246,13 @@ def kept_for_others(database: Queries, not_served: Collection[str]) -> set[str]:
 
 
 def across_the_split(
-    database: Queries, gridding: GriddingSettings, *, floor: float, without: Collection[str] = ()
+    database: Queries, *, floor: float, without: Collection[str] = ()
 ) -> dict[str, dict[str, Any]]:
     """Lines, as of `removed_query`, of the documents that are kept so far, but similar to a kept
     one on the other side of the split: of an older snapshot, or of the same one and held out.
 
     Args:
-        database: after `decide`.
-        gridding: settings that determine which documents are held out.
+        database: after `decide`, with ``sides``: by id, whether a document is held out.
         floor: least similarity.
         without: ids of documents that are not served.
 
@@ -263,20 +260,14 @@ def across_the_split(
         The lines, by id.
     """
     near = f"FROM pairs WHERE similarity >= {floor!r}"
-    found = database.lines(f"""
-        SELECT number, id, digest FROM facts JOIN ranked USING (number)
-        ANTI JOIN removed USING (number)
-        WHERE NOT is_ineligible AND number IN (SELECT a_number {near} UNION SELECT b_number {near})
-        """)
-    documents = [line for line in found if line["id"] not in without]
-    keys = [line["digest"] or line["id"] for line in documents]
-    held = heldout(keys, seed=gridding.seed, fraction=gridding.heldout_fraction)
-    numbers = pa.array([line["number"] for line in documents], pa.int64())
-    database.connection.register("sides", pa.table({"number": numbers, "held": pa.array(held)}))
-    database.do("""CREATE OR REPLACE TABLE placed AS
+    database.connection.register("without", pa.table({"id": pa.array(without, pa.string())}))
+    database.do(f"""CREATE OR REPLACE TABLE placed AS
         SELECT number, id, held,
                row_number() OVER (ORDER BY split_part(id, '/', 1), NOT held, id) - 1 AS place
-        FROM sides JOIN facts USING (number)""")
+        FROM facts JOIN sides USING (id) JOIN ranked USING (number)
+        ANTI JOIN removed USING (number) ANTI JOIN without USING (id)
+        WHERE NOT is_ineligible AND number IN (SELECT a_number {near} UNION SELECT b_number {near})
+        """)
     database.do(f"""CREATE OR REPLACE TABLE across AS
         SELECT least(l.place, r.place) AS lo, greatest(l.place, r.place) AS hi, similarity
         FROM pairs JOIN placed l ON l.number = a_number
@@ -295,7 +286,7 @@ def across_the_split(
 
 
 def _line(name: str, reason: str, for_id: str, similarity: float, why: str) -> dict[str, Any]:
-    """A line of `REMOVALS` without a kept document."""
+    """A line of an excluded document for which none is kept."""
     columns = ("id", "reason", "for_id", "kept_id", "similarity", "why")
     return dict(zip(columns, (name, reason, for_id, "", similarity, why), strict=True))
 

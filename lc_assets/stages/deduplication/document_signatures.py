@@ -1,6 +1,8 @@
 """`document_signatures`: a MinHash signature of every filtered document, published or computed.
 
-RedPajama-V2's signatures are joined by id; missing ones are computed bit for bit as upstream does.
+A text is signed as it is tokenized. RedPajama-V2's signatures are of the published texts: they are
+read where no personal data are replaced, and joined by id; missing ones are computed bit for bit as
+upstream does.
 The signatures of the first documents of every shard are also recomputed: if upstream's scheme
 differs, published and computed ones are not comparable, and a check fails.
 """
@@ -22,6 +24,7 @@ from lc_assets.build.checks import (
     reads_all_upstream_documents,
     shard_counts_match,
 )
+from lc_assets.build.settings.common import PrivacySettings
 from lc_assets.build.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
@@ -44,6 +47,11 @@ from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish
 from lc_assets.records import record
 from lc_assets.stages.documents.raw_snapshot import read_manifest
+from lc_assets.stages.tokens.tokenized_text import (
+    privacy_params,
+    text_columns,
+    tokenized_text,
+)
 from lc_assets.text.duplicates.minhash import (
     FAST,
     RPV2,
@@ -76,11 +84,13 @@ class SignTask(DocumentsTask):
     Attributes:
         published: RedPajama-V2's signatures of the shard, if enabled and available.
         scheme: label of the scheme that computes.
+        privacy: what is replaced in a text before it is signed.
     """
 
     upstream: Upstream
     published: UpstreamFile | None
     scheme: str
+    privacy: PrivacySettings
 
 
 def write_document_signatures(context: BuildContext, staging: StagingFolder) -> Counts:
@@ -90,10 +100,14 @@ def write_document_signatures(context: BuildContext, staging: StagingFolder) -> 
         Unreachable: when upstream fails after retries.
     """
     snapshot = staging.key
-    settings = context.recipe.document_signatures
+    settings, privacy = (
+        context.recipe.document_signatures,
+        context.recipe.token_documents.privacy,
+    )
     scheme = FAST if settings.signatures == "fast" else RPV2
     published = _published_files(staging.inputs, snapshot)
-    wanted = published if settings.signatures == "published_or_computed" else {}
+    are_read = settings.signatures == "published_or_computed" and not privacy.replace
+    wanted = published if are_read else {}
     tasks = [
         SignTask(
             documents=path,
@@ -101,6 +115,7 @@ def write_document_signatures(context: BuildContext, staging: StagingFolder) -> 
             upstream=context.upstream,
             published=wanted.get(path.name.removesuffix(DOCUMENTS_SUFFIX)),
             scheme=scheme.label,
+            privacy=privacy,
         )
         for path in documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
     ]
@@ -138,8 +153,9 @@ def sign_shard(task: SignTask) -> Counts:
         publish(path) as staging,
         contextlib.closing(SignaturesWriter(staging, scheme.label)) as writer,
     ):
-        for line in read_lines(task.documents, ["id", "raw_content"], batch_lines=16):
-            name, text = line["id"], line["raw_content"]
+        columns = ["id", *text_columns(task.privacy)]
+        for line in read_lines(task.documents, columns, batch_lines=16):
+            name, text = line["id"], tokenized_text(line, task.privacy).text
             numbers = published[name] if name in published else signature(text, scheme)
             if name in published and counts[CHECKED] < CHECKED_DOCUMENTS:
                 counts[CHECKED] += 1
@@ -259,10 +275,13 @@ STAGE = Stage(
     ),
     code_version="1",
     reads={"raw_snapshot": SAME_SNAPSHOT, "filtered_documents": SAME_SNAPSHOT},
-    params=lambda recipe, _: {
-        "signatures": recipe.document_signatures.signatures,
-        "schemes": [RPV2.label, FAST.label],
-    },
+    params=lambda recipe, _: (
+        {
+            "signatures": recipe.document_signatures.signatures,
+            "schemes": [RPV2.label, FAST.label],
+        }
+        | privacy_params(recipe)
+    ),
     checks=(
         reads_all_upstream_documents("filtered_documents"),
         every_document_is_signed_or_short,

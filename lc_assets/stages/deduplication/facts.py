@@ -7,7 +7,6 @@ connected to a snapshot's own by any chain of near-duplicate pairs. Both create 
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
-import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,17 +15,18 @@ from typing import Any
 import pyarrow as pa
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.settings.common import PrivacySettings
 from lc_assets.build.tables import read_lines, read_schema, writing_table
 from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.index import (
     PLACE_BITS,
-    documents_path,
     facts_path,
-    index_of,
     indexed_files,
+    keyed_tables,
 )
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.documents.shard_filtering import PERPLEXITY
+from lc_assets.stages.tokens.tokenized_text import tokenized_text
 from lc_assets.text.duplicates.clusters import Numbers, cluster_roots, star_centres
 from lc_assets.text.duplicates.keys import digest_key, text_key, url_key
 from lc_assets.vocabulary import parse_document_id
@@ -42,7 +42,6 @@ FACTS = pa.schema(
         ("n_chars", pa.int64()),
         ("perplexity", pa.float64()),
         *((name, pa.uint64()) for name in _KEYS),
-        ("digest", pa.string()),
     ]
 )
 """A document: ``number`` is its file's number × 2³² + its index in the file; missing keys are null.
@@ -51,20 +50,23 @@ _LINE_BYTES = 200
 _NO_PAIRS = "SELECT '' AS a, '' AS b, 0.0 AS similarity WHERE false"
 
 
-def write_facts(path: Path, shards: Sequence[Path]) -> None:
-    """Publish the facts about the documents of some shards, numbered from 0 in their order."""
+def write_facts(path: Path, shards: Sequence[Path], privacy: PrivacySettings) -> None:
+    """Publish the facts about the documents of some shards, numbered from 0 in their order; texts
+    are compared as they are tokenized.
+    """
     with writing_table(path, FACTS) as table:
         number = 0
         for shard in shards:
-            for line in read_lines(shard, fact_columns(shard, "url", "digest"), batch_lines=16):
+            columns = fact_columns(shard, "url", "digest", "language")
+            for line in read_lines(shard, columns, batch_lines=16):
                 keys = (
                     digest_key(line["digest"] or ""),
-                    text_key(line["raw_content"]),
+                    text_key(tokenized_text(line, privacy).text),
                     url_key(line["url"]) if line["url"] else None,
                 )
                 halves = [half for key in keys for half in key or (None, None)]
-                more = dict(zip(_KEYS, halves, strict=True)) | {"digest": line["digest"]}
-                table.add(preferred_by(number, line) | more, n_bytes=_LINE_BYTES)
+                found = preferred_by(number, line) | dict(zip(_KEYS, halves, strict=True))
+                table.add(found, n_bytes=_LINE_BYTES)
                 number += 1
 
 
@@ -94,7 +96,7 @@ def gather_facts(database: Queries, inputs: Mapping[str, Published], pairs: Sequ
     Args:
         database: an open database.
         inputs: `filtered_documents` and `signature_index` of the partitions.
-        pairs: their `near_duplicate_pairs`.
+        pairs: their tables of pairs.
     """
     tables = [
         f"SELECT * REPLACE (number | {number << PLACE_BITS} AS number, "
@@ -119,21 +121,19 @@ def gather_families(
 
     Args:
         database: an open database.
-        inputs: `filtered_documents` and `signature_index` of all snapshots that are read.
+        inputs: `filtered_documents` and `document_keys` of all snapshots that are read.
         snapshot: the one being decided.
-        pairs: `near_duplicate_pairs` of all of them.
+        pairs: the tables of pairs of all of them.
         lengths: whether to measure text lengths, which requires reading the texts.
     """
     database.do(f"CREATE OR REPLACE VIEW near AS SELECT * FROM {parquet(list(pairs))}")
     _make_family(database, snapshot)
     database.do("""CREATE OR REPLACE TABLE members
-        (id VARCHAR, digest VARCHAR, source VARCHAR, date VARCHAR, n_chars BIGINT)""")
-    for key, files in itertools.groupby(indexed_files(inputs), key=lambda file: file.snapshot):
+        (id VARCHAR, source VARCHAR, date VARCHAR, n_chars BIGINT)""")
+    for key, path in keyed_tables(inputs).items():
         family = database.lines(f"SELECT id FROM family WHERE starts_with(id, {quoted(f'{key}/')})")
         if not family:
             continue
-        folder = index_of(inputs, key).only("documents/*")
-        documents = parquet([documents_path(folder, file.number) for file in files])
         measured = "(SELECT 0 AS n_chars) ON true"
         if lengths:
             shards = {parse_document_id(line["id"])[0].name for line in family}
@@ -142,11 +142,12 @@ def gather_families(
             found = parquet([texts / name for name in names])
             measured = f"(SELECT id, length(raw_content) AS n_chars FROM {found}) USING (id)"
         database.do(f"""INSERT INTO members
-            SELECT id, digest, {quoted(key)}, {quoted(f"{key} ")} || date_download, n_chars
-            FROM {documents} SEMI JOIN family USING (id) JOIN {measured}""")
-    keys = ", ".join(f"NULL::UBIGINT AS {name}" for name in _KEYS)
+            SELECT id, {quoted(key)}, {quoted(f"{key} ")} || date_download, n_chars
+            FROM {parquet([path])} SEMI JOIN family USING (id) JOIN {measured}""")
+    no_keys = ", ".join(f"NULL::UBIGINT AS {name}" for name in _KEYS)
     database.do(f"""CREATE OR REPLACE TABLE facts AS
-        SELECT row_number() OVER (ORDER BY id) - 1 AS number, *, NULL::DOUBLE AS perplexity, {keys}
+        SELECT row_number() OVER (ORDER BY id) - 1 AS number, *,
+               NULL::DOUBLE AS perplexity, {no_keys}
         FROM members""")
     _number_pairs(database, "SELECT * FROM near")
 
@@ -154,7 +155,7 @@ def gather_families(
 def _number_pairs(database: Queries, near: str) -> None:
     """Make ``pairs``: those of ``near`` whose documents are among the facts, with their numbers."""
     database.do(f"""CREATE OR REPLACE TABLE pairs AS
-        SELECT a, b, least(l.number, r.number) AS a_number,
+        SELECT DISTINCT least(l.number, r.number) AS a_number,
                greatest(l.number, r.number) AS b_number, similarity
         FROM ({near}) JOIN facts l ON l.id = a JOIN facts r ON r.id = b""")
 

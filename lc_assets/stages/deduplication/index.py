@@ -24,9 +24,10 @@ import pyarrow as pa
 
 from lc_assets.arrays import Array, Booleans, UInt16s, UInt32s, UInt64s
 from lc_assets.build.tables import read_table
-from lc_assets.errors import UNDECODABLE, CorruptFile, NotPublished
+from lc_assets.errors import UNDECODABLE, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.lake.versions import Published
+from lc_assets.stages.documents.document_keys import DOCUMENTS_FILE as KEYED_FILE
 from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.keys import ROW_BITS
 
@@ -108,12 +109,47 @@ def index_of(inputs: Mapping[str, Published], snapshot: str) -> Published:
     Raises:
         NotPublished: when it is missing.
     """
-    if (found := inputs.get(f"signature_index/{snapshot}")) is None:
+    return _required(inputs, "signature_index", snapshot)
+
+
+def _required(inputs: Mapping[str, Published], stage: str, snapshot: str) -> Published:
+    if (found := inputs.get(f"{stage}/{snapshot}")) is None:
         raise NotPublished(
-            f"signature_index/{snapshot} has not been published, but "
+            f"{stage}/{snapshot} has not been published, but "
             f"filtered_documents/{snapshot} has: materialize it first"
         )
     return found
+
+
+def made_from(inputs: Mapping[str, Published], stage: str, filtered: Published) -> Published:
+    """A stage's version of the current filtered documents of a snapshot, among a stage's inputs.
+
+    Raises:
+        NotPublished: when it is missing.
+        Mismatch: when it is of other documents.
+    """
+    found = _required(inputs, stage, filtered.key)
+    if found.receipt.fingerprint.inputs.get(filtered.name) != filtered.digest:
+        raise Mismatch(
+            f"{found.name}: is of other documents than {filtered.name} now has; "
+            f"materialize `{stage}` of this snapshot again"
+        )
+    return found
+
+
+def keyed_tables(inputs: Mapping[str, Published]) -> dict[str, Path]:
+    """The tables of `document_keys` of all snapshots whose filtered documents a stage reads, by
+    snapshot, oldest first.
+
+    Raises:
+        NotPublished: when those of a snapshot are missing.
+        Mismatch: when they are of other documents than its current filtered ones.
+    """
+    return {
+        filtered.key: made_from(inputs, "document_keys", filtered).only(KEYED_FILE) / KEYED_FILE
+        for _, filtered in sorted(inputs.items())
+        if filtered.stage == "filtered_documents"
+    }
 
 
 class IndexedFile(NamedTuple):

@@ -14,7 +14,8 @@ from lc_assets.build.tables import read_lines
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
-from lc_assets.stages.tokens.tokenizing import available_tokenizer, ids_of, replace_in
+from lc_assets.stages.tokens.tokenized_text import tokenized_text
+from lc_assets.stages.tokens.tokenizing import available_tokenizer, ids_of
 from lc_assets.tokens.tokenizers import escape
 from lc_assets.vocabulary import parse_document_id
 
@@ -43,9 +44,8 @@ def short_documents(task: LengthTask) -> list[str]:
     tokenizer = available_tokenizer(setting, fast=True) or tokenizer_of(setting, fast=False)
     for line in read_lines(task.documents, ["id", "language", "raw_content"], batch_lines=16):
         if line["id"] in task.ids:
-            if task.settings.privacy.replace:
-                replace_in(line, task.settings)
-            text = escape(line["raw_content"], task.settings.text_encoding)
+            raw = tokenized_text(line, task.settings.privacy).text
+            text = escape(raw, task.settings.text_encoding)
             if ids_of(text, tokenizer, task.settings)[1]:
                 found.append(line["id"])
     return found

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.build.recipe import Recipe
@@ -31,12 +30,11 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import read_lines, read_table
+from lc_assets.build.tables import read_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
-from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.index import (
     BANDS,
     PLACE_BITS,
@@ -44,12 +42,18 @@ from lc_assets.stages.deduplication.index import (
     IndexedFile,
     bands_path,
     documents_path,
-    index_of,
     indexed_files,
+    made_from,
     shards_at,
 )
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.verification import Part, compared_pairs
+from lc_assets.stages.tokens.tokenized_text import (
+    privacy_of,
+    privacy_params,
+    text_columns,
+    tokenized_text,
+)
 from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.keys import Hashes, jaccard, shingle_hashes
 from lc_assets.vocabulary import Shard, parse_document_id
@@ -90,7 +94,6 @@ def write_near_duplicate_pairs(context: BuildContext, staging: StagingFolder) ->
     files = indexed_files(inputs, "*") if settings.near else []
     if settings.near:
         _require_comparable(inputs, files)
-    extra = dict[str, int]()
     if files:
         tables, counted = compared_pairs(
             work,
@@ -99,15 +102,12 @@ def write_near_duplicate_pairs(context: BuildContext, staging: StagingFolder) ->
             lambda number, places: _parts_of(inputs, files[number], places),
             first_new=sum(file.snapshot != snapshot for file in files),
             floor=settings.evidence_floor,
+            privacy=context.recipe.token_documents.privacy,
         )
-        extra = dict(counted.extra)
-    n_seen, n_pairs = extra.pop("candidates", 0), extra.pop("verified", 0)
-    if n_pairs:
-        _publish(staging.folder / TABLE, tables, files, work)
-    else:
-        with publish(staging.folder / TABLE) as draft:
-            pq.ParquetWriter(draft, NEAR_PAIRS, compression="zstd").close()
-    return Counts.of(n_pairs, {REFUTED: n_seen - n_pairs}, extra)
+        documents = [documents_path(file.folder, file.number) for file in files]
+        return publish_pairs(staging.folder / TABLE, tables, documents, work, counted)
+    write_table(staging.folder / TABLE, NEAR_PAIRS.empty_table())
+    return Counts.of(0, {REFUTED: 0})
 
 
 def _require_comparable(inputs: Mapping[str, Published], files: Sequence[IndexedFile]) -> None:
@@ -118,12 +118,7 @@ def _require_comparable(inputs: Mapping[str, Published], files: Sequence[Indexed
     """
     for _, filtered in sorted(inputs.items()):
         if filtered.stage == "filtered_documents":
-            index = index_of(inputs, filtered.key)
-            if index.receipt.fingerprint.inputs.get(filtered.name) != filtered.digest:
-                raise Mismatch(
-                    f"{index.name}: is of other documents than {filtered.name} now has; "
-                    "materialize `signature_index` of this snapshot again"
-                )
+            made_from(inputs, "signature_index", filtered)
     schemes = {file.snapshot: file.signature for file in files}
     newest = schemes[max(schemes)] if schemes else ""
     if other := [snapshot for snapshot, scheme in schemes.items() if scheme != newest]:
@@ -141,23 +136,38 @@ def _parts_of(
     shards = shards_at(file.folder, file.number, places).to_pylist()
     names = [f"{shard['shard']}{DOCUMENTS_SUFFIX}" for shard in shards]
     folder = inputs[f"filtered_documents/{file.snapshot}"].only(*names)
-    return tuple((folder / name, shard["first"]) for name, shard in zip(names, shards, strict=True))
+    return tuple(
+        (folder / name, range(shard["first"], shard["first"] + shard["n_documents"]))
+        for name, shard in zip(names, shards, strict=True)
+    )
 
 
-def _publish(path: Path, tables: Sequence[Path], files: Sequence[IndexedFile], work: Path) -> None:
-    """Publish pairs by their documents' ids, sorted."""
-    documents = " UNION ALL ".join(
+def publish_pairs(
+    path: Path, tables: Sequence[Path], documents: Sequence[Path], work: Path, counted: Counts
+) -> Counts:
+    """Publish verified pairs as `NEAR_PAIRS`, sorted; count them.
+
+    Args:
+        path: the table.
+        tables: the pairs, by number.
+        documents: tables with the ids of the documents of every file, by place.
+        work: folder for scratch.
+        counted: by `verified_pairs`.
+    """
+    extra = dict(counted.extra)
+    n_seen, n_pairs = extra.pop("candidates"), extra.pop("verified")
+    named = " UNION ALL ".join(
         f"SELECT file_row_number | {number << PLACE_BITS} AS number, id FROM {parquet([table])}"
-        for number, file in enumerate(files)
-        for table in [documents_path(file.folder, file.number)]
+        for number, table in enumerate(documents)
     )
     with queries(work / "duckdb") as database:
-        database.do(f"CREATE VIEW documents AS {documents}")
+        database.do(f"CREATE VIEW documents AS {named}")
         query = f"""
             SELECT l.id AS a, r.id AS b, bands, similarity FROM {parquet(tables)} AS pairs
             JOIN documents l ON l.number = pairs.a JOIN documents r ON r.number = pairs.b
             ORDER BY 1, 2"""
         database.publish(query, path, NEAR_PAIRS)
+    return Counts.of(n_pairs, {REFUTED: n_seen - n_pairs}, extra)
 
 
 def the_pairs_add_up(check_input: CheckInput) -> CheckResult:
@@ -201,6 +211,7 @@ def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
 def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, Hashes]:
     """Shingles of some documents; omits documents whose texts are not among the inputs."""
     found, shards = dict[str, Hashes](), set[Shard]()
+    privacy = privacy_of(check_input.fingerprint.params)
     for name in ids:
         with contextlib.suppress(BadInput):
             shards.add(parse_document_id(name)[0])
@@ -209,8 +220,8 @@ def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, Hashes]:
         name = f"{shard.name}{DOCUMENTS_SUFFIX}"
         if filtered is not None and (path := filtered.only(name) / name).is_file():
             found |= {
-                line["id"]: shingle_hashes(line["raw_content"])
-                for line in read_lines(path, ["id", "raw_content"])
+                line["id"]: shingle_hashes(tokenized_text(line, privacy).text)
+                for line in read_lines(path, ["id", *text_columns(privacy)])
                 if line["id"] in ids
             }
     return found
@@ -222,7 +233,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "near": settings.near,
         "evidence_floor": settings.evidence_floor,
         "bands": [BANDS, ROWS],
-    }
+    } | privacy_params(recipe)
 
 
 STAGE = Stage(

@@ -1,7 +1,8 @@
-"""The tables of excluded documents, and what other stages read of them."""
+"""The tables of decisions on documents, and what other stages read of them."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,7 +13,7 @@ from lc_assets.lake.digests import digest_of
 from lc_assets.lake.versions import Published
 from lc_assets.vocabulary import parse_document_id
 
-REMOVALS = pa.schema(
+DECISIONS = pa.schema(
     {
         "id": "string",
         "reason": "string",
@@ -20,11 +21,28 @@ REMOVALS = pa.schema(
         "kept_id": "string",
         "similarity": "float64",
         "why": "string",
+        "reasons": pa.list_(pa.string()),
+        "side": "string",
+        "digest": "string",
+        "text_digest": "string",
+        "tokenized_digest": "string",
+        "first_seen": "string",
+        "last_seen": "string",
     }
 )
-"""An excluded document; the document or item that it is a duplicate of or contains; the document
-that is finally kept; their similarity; the reason for the choice.
+"""What was decided on a filtered document.
+
+``reason``: why it is excluded, the first of ``reasons``; empty if it stays. ``for_id``: the
+document or item that it is a duplicate of or contains; ``kept_id``: the document finally kept;
+``similarity`` to the first; ``why`` that one was chosen. ``side``: of the split, by
+``tokenized_digest``. ``first_seen``, ``last_seen``: the first and the last of the snapshots read
+that hold this text as it is tokenized.
 """
+STAYS = dict.fromkeys(("reason", "for_id", "kept_id", "why"), "") | {
+    "similarity": None,
+    "reasons": (),
+}
+"""What was decided on a document that is not excluded."""
 CLUSTERS = pa.schema(
     {
         "id": "string",
@@ -39,13 +57,28 @@ CLUSTERS = pa.schema(
 """Members of the clusters of near duplicates that a document of the partition belongs to;
 ``cluster`` is the least id in it. A similarity is null when the two share no band.
 """
-TABLE = "removals.parquet"
+TABLE = "decisions.parquet"
 CLUSTERS_FILE = "clusters.parquet"
 
 
 def removed_ids(folder: Path) -> dict[str, str]:
     """Reason of every excluded document, by id."""
-    return {line["id"]: line["reason"] for line in read_lines(folder / TABLE, ["id", "reason"])}
+    lines = read_lines(folder / TABLE, ["id", "reason"])
+    return {line["id"]: line["reason"] for line in lines if line["reason"]}
+
+
+def removals_in(folder: Path) -> list[dict[str, Any]]:
+    """Lines of all excluded documents."""
+    return [line for line in read_lines(folder / TABLE, DECISIONS.names) if line["reason"]]
+
+
+def digests_in(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, str]]:
+    """Digests of a partition's texts as tokenized, out of a stage's inputs, by shard and id."""
+    folder, found = inputs[f"removed_documents/{key}"].only(TABLE), dict[str, dict[str, str]]()
+    for line in read_lines(folder / TABLE, ["id", "tokenized_digest"]):
+        shard, _ = parse_document_id(line["id"])
+        found.setdefault(shard.name, {})[line["id"]] = line["tokenized_digest"]
+    return found
 
 
 def removed_in(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, str]]:

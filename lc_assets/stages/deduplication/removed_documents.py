@@ -1,5 +1,8 @@
-"""`removed_documents`: which filtered documents of a snapshot are excluded, and why. No text is
-changed.
+"""`removed_documents`: which filtered documents of a snapshot stay, on which side of the split, and
+which are excluded, and why. No text is changed.
+
+A line per document (`lc_assets.stages.deduplication.removals.DECISIONS`) is the only source of who
+stays and on which side.
 
 ===================  ==============================================================================
 reason               the document
@@ -16,9 +19,9 @@ reason               the document
 ``withdrawn``        must no longer be served (`lc_assets.stages.withdrawal.snapshot_withdrawals`)
 ===================  ==============================================================================
 
-The first applicable reason is recorded. The document that is kept for others is one that is served:
-neither contaminated, withdrawn nor ``near heldout``, and with as many tokens as some stage
-publishes. So of several copies one is lost only if another is served, or none can be.
+All reasons that were found are recorded; the first one counts. The document that is kept for others
+is one that is served: neither contaminated, withdrawn nor ``near heldout``, and with as many tokens
+as some stage publishes. So of several copies one is lost only if another is served, or none can be.
 
 With ``prefer = ["oldest"]``, the default, a partition reads its own and all older snapshots: a
 document is excluded when an older one is similar to it, and a newer snapshot changes nothing. With
@@ -35,6 +38,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lc_assets import arrow_compute as pc
 from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
@@ -43,7 +47,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import count_lines
+from lc_assets.build.tables import count_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import NotPublished
 from lc_assets.lake.receipts import SCRATCH
@@ -60,15 +64,23 @@ from lc_assets.stages.deduplication.deciding import (
     withdrawn,
 )
 from lc_assets.stages.deduplication.facts import gather_facts, gather_families
+from lc_assets.stages.deduplication.index import keyed_tables
 from lc_assets.stages.deduplication.lengths import counted_by, least_tokens, too_short
-from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as NEAR_PAIRS_TABLE
-from lc_assets.stages.deduplication.queries import Queries, queries, quoted
+from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE
+from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
 from lc_assets.stages.deduplication.removal_checks import (
     every_near_duplicate_has_one_that_stays,
     everything_withdrawn_goes,
     removals_add_up,
 )
-from lc_assets.stages.deduplication.removals import CLUSTERS, CLUSTERS_FILE, REMOVALS, TABLE
+from lc_assets.stages.deduplication.removals import (
+    CLUSTERS,
+    CLUSTERS_FILE,
+    DECISIONS,
+    STAYS,
+    TABLE,
+)
+from lc_assets.stages.tokens.tokenized_text import are_held_out, held_out
 from lc_assets.stages.tokens.tokenizing import params_of
 from lc_assets.stages.withdrawal.withdrawn_documents import are_lists_named
 
@@ -85,12 +97,43 @@ def write_removed_documents(context: BuildContext, staging: StagingFolder) -> Co
     found = [*_duplicates(context, staging, excluded), *ours]
     lines: dict[str, dict[str, Any]] = {}
     for line in found:
-        lines.setdefault(line["id"], line)
-    table = pa.Table.from_pylist([lines[name] for name in sorted(lines)], schema=REMOVALS)
+        first = lines.setdefault(line["id"], line | {"reasons": []})
+        first["reasons"].append(line["reason"])
+    table = _decisions(staging, context.recipe, lines)
     write_in_groups(staging.folder / TABLE, table)
-    n_seen = staging.inputs[f"filtered_documents/{snapshot}"].receipt.counts.kept
-    dropped = dict(sorted(Counter(line["reason"] for line in lines.values()).items()))
-    return Counts(seen=n_seen, kept=n_seen - len(lines), dropped=dropped, failed_rules=dropped)
+    dropped = Counter(line["reason"] for line in lines.values())
+    failed = Counter(reason for line in lines.values() for reason in {*line["reasons"]})
+    return Counts(
+        seen=table.num_rows,
+        kept=table.num_rows - len(lines),
+        dropped=dict(sorted(dropped.items())),
+        failed_rules=dict(sorted(failed.items())),
+    )
+
+
+def _decisions(
+    staging: StagingFolder, recipe: Recipe, removed: Mapping[str, Mapping[str, Any]]
+) -> pa.Table:
+    """The table of `DECISIONS` of a snapshot, with the lines of its excluded documents."""
+    paths = keyed_tables(staging.inputs)
+    own = read_table(paths[staging.key], ["id", "digest", "text_digest", "tokenized_digest"])
+    digests = own["tokenized_digest"]
+    held = pa.array(held_out(digests.to_pylist(), recipe.token_grid))
+    first = last = pa.array([staging.key] * len(own), pa.string())
+    for key, path in reversed(paths.items()):
+        is_seen = pc.is_in(digests, read_table(path, ["tokenized_digest"])["tokenized_digest"])
+        first = pc.if_else(is_seen, key, first)
+        last = pc.if_else(pc.and_(is_seen, pc.less(last, key)), key, last)
+    known = [removed.get(name, STAYS) for name in own["id"].to_pylist()]
+    columns = {name: own[name] for name in own.column_names} | {
+        "side": pc.if_else(held, "heldout", "train"),
+        "first_seen": first,
+        "last_seen": last,
+    }
+    columns |= {
+        name: pa.array([line[name] for line in known], DECISIONS.field(name).type) for name in STAYS
+    }
+    return pa.table([columns[name] for name in DECISIONS.names], schema=DECISIONS)
 
 
 def _excluded(staging: StagingFolder, recipe: Recipe) -> list[dict[str, Any]]:
@@ -118,9 +161,9 @@ def _duplicates(
     recipe, snapshot = context.recipe, staging.key
     settings, near = recipe.removed_documents, recipe.near_duplicate_pairs.near
     pairs = sorted(
-        published.only(NEAR_PAIRS_TABLE) / NEAR_PAIRS_TABLE
-        for name, published in staging.inputs.items()
-        if name.startswith("near_duplicate_pairs/")
+        published.only(PAIRS_TABLE) / PAIRS_TABLE
+        for published in staging.inputs.values()
+        if published.stage in ("near_duplicate_pairs", "heldout_pairs")
     )
     if not settings.exact and not any(map(count_lines, pairs)):
         return []
@@ -136,6 +179,7 @@ def _duplicates(
         floor = min(settings.threshold, settings.heldout_floor)
         compared = [line["id"] for line in database.lines(compared_query(by, floor))]
         short = too_short(context, staging.inputs, compared)
+        _place_sides(database, staging, recipe)
         across = _decide_all(database, by, recipe, excluded, short)
         ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
         removed = database.lines(f"SELECT * FROM ({removed_query(settings.prefer)}) WHERE {ours}")
@@ -150,6 +194,19 @@ def _duplicates(
                 CLUSTERS,
             )
         return [*(line for line in across if line["id"].startswith(f"{snapshot}/")), *removed]
+
+
+def _place_sides(database: Queries, staging: StagingFolder, recipe: Recipe) -> None:
+    """Make ``sides``: by id, whether a document of a pair is held out."""
+    near = f"FROM pairs WHERE similarity >= {recipe.removed_documents.heldout_floor!r}"
+    lines = database.lines(f"""
+        SELECT id, tokenized_digest FROM {parquet([*keyed_tables(staging.inputs).values()])}
+        WHERE id IN (SELECT id FROM facts
+            WHERE number IN (SELECT a_number {near} UNION SELECT b_number {near}))
+        ORDER BY id""")
+    held = held_out([line["tokenized_digest"] for line in lines], recipe.token_grid)
+    ids = pa.array([line["id"] for line in lines], pa.string())
+    database.connection.register("sides", pa.table({"id": ids, "held": pa.array(held)}))
 
 
 def _decide_all(
@@ -169,9 +226,7 @@ def _decide_all(
     ineligible = {line["id"] for line in excluded if line["reason"] != WITHDRAWN} | short
     while True:
         decide(database, by, settings.prefer, settings.threshold, ineligible)
-        across |= across_the_split(
-            database, recipe.token_grid, floor=settings.heldout_floor, without=gone
-        )
+        across |= across_the_split(database, floor=settings.heldout_floor, without=gone)
         not_served = kept_for_others(database, gone | across.keys())
         if not not_served:
             return list(across.values())
@@ -180,7 +235,7 @@ def _decide_all(
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     settings, gridding = recipe.removed_documents, recipe.token_grid
-    are_lengths_counted = _are_duplicates_removed(recipe) and least_tokens(recipe) > 1
+    are_lengths_counted = _are_compared(recipe) and least_tokens(recipe) > 1
     return {
         "near": recipe.near_duplicate_pairs.near,
         "threshold": settings.threshold,
@@ -190,20 +245,22 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "contaminated": recipe.contaminated_documents.action,
         "heldout_fraction": gridding.heldout_fraction,
         "seed": gridding.seed,
-    } | ({"lengths": params_of(counted_by(recipe))} if are_lengths_counted else {})
+        **({"lengths": params_of(counted_by(recipe))} if are_lengths_counted else {}),
+    }
 
 
-def _are_duplicates_removed(recipe: Recipe) -> bool:
-    return recipe.near_duplicate_pairs.near or bool(recipe.removed_documents.exact)
+def _are_compared(recipe: Recipe) -> bool:
+    near = recipe.near_duplicate_pairs.near
+    return near or bool(recipe.removed_documents.exact) or are_held_out(recipe)
 
 
 def removes_documents(recipe: Recipe) -> bool:
     """Whether tokens and rows depend on exclusions: not if sources are files and the recipe
-    excludes nothing.
+    excludes nothing and holds nothing out.
     """
     return (
         not recipe.sources
-        or _are_duplicates_removed(recipe)
+        or _are_compared(recipe)
         or bool(recipe.contaminated_documents.against)
         or are_lists_named(recipe)
     )
@@ -217,23 +274,26 @@ _OLDER_OR_ALL = ALL_SNAPSHOTS.where(
     )
 )
 """Decisions are independent of newer snapshots only if the oldest document is preferred."""
-_DECIDED = _OLDER_OR_ALL.where(
-    lambda recipe, key, other: other == key or _are_duplicates_removed(recipe)
-)
+_DECIDED = _OLDER_OR_ALL.where(lambda recipe, key, other: other == key or _are_compared(recipe))
 """Where excluded documents are read of: no document is removed for one of them."""
 
 STAGE = Stage(
     name="removed_documents",
     description=(
-        "Filtered documents of one snapshot that are excluded, what each duplicates, and why."
+        "Which filtered documents of one snapshot stay, on which side of the split; what the "
+        "others duplicate, and why they go."
     ),
-    code_version="3",
+    code_version="4",
     reads={
         "filtered_documents": _OLDER_OR_ALL.summarized(),
-        "signature_index": _OLDER_OR_ALL.only_if(_are_duplicates_removed),
+        "document_keys": _OLDER_OR_ALL,
+        "signature_index": _OLDER_OR_ALL.only_if(
+            lambda recipe: bool(recipe.removed_documents.exact)
+        ),
         "near_duplicate_pairs": _OLDER_OR_ALL.only_if(
             lambda recipe: recipe.near_duplicate_pairs.near
         ),
+        "heldout_pairs": _OLDER_OR_ALL.only_if(are_held_out),
         "contaminated_documents": _DECIDED,
         "snapshot_withdrawals": _DECIDED,
     },

@@ -22,6 +22,7 @@ from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
 from lc_assets.build.lookups import write_in_groups
 from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.common import PrivacySettings
 from lc_assets.build.sharding import records_of
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
@@ -58,6 +59,7 @@ from lc_assets.stages.deduplication.index import (
     shards_path,
     sorted_bands,
 )
+from lc_assets.stages.tokens.tokenized_text import privacy_params
 from lc_assets.text.duplicates.keys import band_keys
 
 FILE_DOCUMENTS = 1 << 16
@@ -82,6 +84,7 @@ class FileTask:
         number: of the file.
         folder: of the index.
         facts: whether to write the facts for exact duplicates.
+        privacy: what is replaced in a text before it is compared.
     """
 
     documents: tuple[Path, ...]
@@ -89,6 +92,7 @@ class FileTask:
     number: int
     folder: Path
     facts: bool
+    privacy: PrivacySettings
 
     @property
     def name(self) -> str:
@@ -128,6 +132,7 @@ def write_signature_index(context: BuildContext, staging: StagingFolder) -> Coun
             number=number,
             folder=staging.folder,
             facts=facts,
+            privacy=context.recipe.token_documents.privacy,
         )
         for number, batch in enumerate(_batches(documents, shards))
     ]
@@ -164,7 +169,7 @@ def _signatures_of(documents: Path, folder: Path) -> Path:
 def index_file(task: FileTask) -> Counts:
     """Publish one file: bands, documents and shards, and facts if needed."""
     if task.facts:
-        write_facts(facts_path(task.folder, task.number), task.documents)
+        write_facts(facts_path(task.folder, task.number), task.documents, task.privacy)
     bands = _bands_of(task.documents, task.signatures)
     publish_bands(task.folder, task.number, bands.keys, bands.signed)
     write_in_groups(documents_path(task.folder, task.number), bands.documents)
@@ -280,7 +285,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "near": recipe.near_duplicate_pairs.near,
         "facts": bool(recipe.removed_documents.exact),
         "bands": [BANDS, ROWS],
-    }
+    } | (privacy_params(recipe) if recipe.removed_documents.exact else {})
 
 
 STAGE = Stage(

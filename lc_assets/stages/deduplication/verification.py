@@ -8,13 +8,14 @@ than the text) until it is done.
 
 import functools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.build.settings.common import PrivacySettings
 from lc_assets.build.tables import read_lines
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
@@ -29,6 +30,7 @@ from lc_assets.stages.deduplication.candidates import (
     pair_bands,
 )
 from lc_assets.stages.deduplication.index import BANDS, PLACE_BITS, PLACES
+from lc_assets.stages.tokens.tokenized_text import text_columns, tokenized_text
 from lc_assets.text.duplicates.clusters import Hashes, Numbers, similarities
 from lc_assets.text.duplicates.keys import shingle_hashes
 
@@ -38,8 +40,8 @@ BLOCK_PAIRS = 1 << 18
 """Pairs that are compared at once."""
 VERIFIED = pa.schema([*PAIRS, ("similarity", pa.float64())])
 
-Part = tuple[Path, int]
-"""A table of documents, and the place of its first."""
+Part = tuple[Path, Sequence[int]]
+"""A table of documents, and the places of its lines."""
 Finder = Callable[[int, Numbers], tuple[Part, ...]]
 """The tables that hold some documents of a file, by ascending index."""
 
@@ -52,11 +54,13 @@ class ShinglesTask:
         parts: the tables that hold them.
         number: of the file.
         work: folder for scratch.
+        privacy: what is replaced in a text before it is compared.
     """
 
     parts: tuple[Part, ...]
     number: int
     work: Path
+    privacy: PrivacySettings
 
     def __str__(self) -> str:
         return str(self.parts[0][0])
@@ -70,6 +74,7 @@ def compared_pairs(
     *,
     first_new: int,
     floor: float,
+    privacy: PrivacySettings,
 ) -> tuple[list[Path], Counts]:
     """Find the pairs that share a band and have at least a Jaccard index.
 
@@ -80,9 +85,10 @@ def compared_pairs(
         find: locates texts.
         first_new: number of the first new file: pairs of two older documents are skipped.
         floor: least Jaccard index.
+        privacy: what is replaced in a text before it is compared.
 
     Returns:
-        Tables of `VERIFIED`, in order; and counts of candidates, documents and characters.
+        See `verified_pairs`.
     """
     together = max(1, TASK_KEYS // max(1, sum(files.values())))
     bands = [
@@ -98,9 +104,27 @@ def compared_pairs(
     pairs = [PairsTask(work=work, number=number, floor=floor) for number in range(len(files))]
     list(executor.run(merge_pairs, pairs, what="merge candidates"))
     shutil.rmtree(work / "made")
-    places = {number: wanted_places(work, number) for number in range(len(files))}
+    return verified_pairs(pairs, executor, find, privacy)
+
+
+def verified_pairs(
+    pairs: Sequence[PairsTask], executor: Executor, find: Finder, privacy: PrivacySettings
+) -> tuple[list[Path], Counts]:
+    """Compare the published candidates of some files.
+
+    Args:
+        pairs: the files, by number.
+        executor: runs the tasks.
+        find: locates texts.
+        privacy: what is replaced in a text before it is compared.
+
+    Returns:
+        Tables of `VERIFIED`, in order; and counts of candidates, documents and characters.
+    """
+    work = pairs[0].work
+    places = {task.number: wanted_places(work, task.number) for task in pairs}
     shingles = [
-        ShinglesTask(parts=find(number, wanted), number=number, work=work)
+        ShinglesTask(parts=find(number, wanted), number=number, work=work, privacy=privacy)
         for number, wanted in places.items()
         if len(wanted)
     ]
@@ -117,7 +141,7 @@ def gather_shingles(task: ShinglesTask) -> Counts:
     starts, n_chars = np.zeros(wanted[-1] + 2, np.int64), 0
     values, begins = shingles_paths(task.work, task.number)
     with publish(values) as draft, draft.open("wb") as stream:
-        for place, text in _texts(task.parts, set(wanted.tolist())):
+        for place, text in _texts(task, set(wanted.tolist())):
             shingles = shingle_hashes(text)
             stream.write(shingles.tobytes())
             starts[place + 1] = len(shingles)
@@ -126,11 +150,13 @@ def gather_shingles(task: ShinglesTask) -> Counts:
     return Counts(extra={"documents compared": len(wanted), "characters compared": n_chars})
 
 
-def _texts(parts: tuple[Part, ...], wanted: set[int]) -> Iterator[tuple[int, str]]:
-    for path, first in parts:
-        for place, line in enumerate(read_lines(path, ["raw_content"], batch_lines=16), first):
+def _texts(task: ShinglesTask, wanted: set[int]) -> Iterator[tuple[int, str]]:
+    columns = text_columns(task.privacy)
+    for path, places in task.parts:
+        lines = read_lines(path, columns, batch_lines=16)
+        for place, line in zip(places, lines, strict=True):
             if place in wanted:
-                yield place, line["raw_content"]
+                yield place, tokenized_text(line, task.privacy).text
 
 
 def verify(task: PairsTask) -> Counts:

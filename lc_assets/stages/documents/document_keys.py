@@ -3,7 +3,7 @@ with their tested values.
 
 It answers whether a snapshot contains a document without reading texts: a look-up is a binary
 search in a memory-mapped array, and one row group of ``documents.parquet`` to compare the value.
-The stage reads every text once, for its digest.
+The stage reads every text once, for its digests and its sketch.
 
 =====================  =============================================================================
 file                   what
@@ -15,15 +15,17 @@ values judged
 ``document_place.npy`` which line of ``documents.parquet`` each key is of
 ``passages.parquet``   where the recipe's lists of withdrawals name passages: the ids of documents
                        that contain one, and the passage
+``sketches.npy``       uint64, a sketch of each line's text (`lc_assets.text.duplicates.sketches`),
+                       where the recipe holds documents out
 =====================  =============================================================================
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -38,6 +40,7 @@ from lc_assets.build.checks import (
 )
 from lc_assets.build.lookups import KeyedTable, read_some, regrouped, write_parts_in_groups
 from lc_assets.build.recipe import Recipe
+from lc_assets.build.settings.common import PrivacySettings
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
     BuildContext,
@@ -60,6 +63,7 @@ from lc_assets.build.tables import (
     write_table,
 )
 from lc_assets.counts import Counts
+from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.formats.lists.withdrawal_lists import entries_of
 from lc_assets.lake.lake import Lake
@@ -67,25 +71,41 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.records import record
+from lc_assets.stages.documents.keyed_texts import SKETCH, with_digests, without_sketches
+from lc_assets.stages.tokens.tokenized_text import (
+    are_held_out,
+    privacy_of,
+    privacy_params,
+)
+from lc_assets.text.duplicates.sketches import SKETCH_HASHES
 from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import parse_document_id
 
 DOCUMENTS_FILE, PASSAGES_FILE = "documents.parquet", "passages.parquet"
 PASSAGES = pa.schema({"id": "string", "passage": "string"})
+SKETCHES_FILE = "sketches.npy"
 INDEX = "document"
 TEXTS_AT_ONCE = 32
 LINES_AT_ONCE = 1 << 14
 DIGESTS_AGAIN = 20
 """Number of documents whose text the check reads again."""
+_DIGESTS = pa.schema([KEYED.field(name) for name in ("id", "text_digest", "tokenized_digest")])
 
 
 @record
 class KeyTask(DocumentsTask):
     """One shard of filtered documents to be listed, with the digests of its texts; and those that
     contain some passages.
+
+    Attributes:
+        passages: in the texts as they are.
+        privacy: what is replaced in a text before it is tokenized.
+        sketched: whether texts are sketched too.
     """
 
     passages: tuple[str, ...]
+    privacy: PrivacySettings
+    sketched: bool
 
     @property
     def listed(self) -> Path:
@@ -103,12 +123,25 @@ def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts
     snapshot = staging.key
     files = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
     passages = tuple(staging.fingerprint.params.get("passages", ()))
-    tasks = [KeyTask(documents=path, folder=staging.folder, passages=passages) for path in files]
+    privacy, sketched = context.recipe.token_documents.privacy, are_held_out(context.recipe)
+    tasks = [
+        KeyTask(
+            documents=path,
+            folder=staging.folder,
+            passages=passages,
+            privacy=privacy,
+            sketched=sketched,
+        )
+        for path in files
+    ]
     counted = run_shards(context, staging, list_shard, tasks, what=f"keys of {snapshot}")
     schema = schema_of(read_schema(files[0])) if files else KEYED
-    n_keys = write_keys(
-        staging.folder, _by_shard_and_line([task.listed for task in tasks], schema), schema
-    )
+    sketches = [np.empty((0, SKETCH_HASHES), np.uint64)]
+    listed = schema.append(SKETCH) if sketched else schema
+    parts = _by_shard_and_line([task.listed for task in tasks], listed)
+    n_keys = write_keys(staging.folder, without_sketches(parts, sketches), schema)
+    if sketched:
+        write_npy(staging.folder / SKETCHES_FILE, np.concatenate(sketches))
     if passages:
         found = read_all([task.found for task in tasks], PASSAGES)
         write_table(staging.folder / PASSAGES_FILE, found.sort_by("id"))
@@ -128,11 +161,12 @@ def list_shard(task: KeyTask) -> Counts:
     """List one shard's documents, with the digests of their texts."""
     n_documents = 0
     schema = schema_of(read_schema(task.documents))
+    schema = schema.append(SKETCH) if task.sketched else schema
     with (
         publish(task.listed) as staging,
         pq.ParquetWriter(staging, schema, compression=COMPRESSION) as writer,
     ):
-        for batch in _with_digests(task.documents, schema.names):
+        for batch in with_digests(task.documents, schema, task.privacy):
             writer.write_batch(batch)
             n_documents += batch.num_rows
     if task.passages:
@@ -165,29 +199,6 @@ def schema_of(filtered: pa.Schema) -> pa.Schema:
     return pa.schema(
         [*KEYED, *(filtered.field(name) for name in filtered.names if name not in FILTERED.names)]
     )
-
-
-def _with_digests(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    columns = [name for name in names if name != "text_digest"]
-    with opened_table(path) as file:
-        for batch in file.iter_batches(TEXTS_AT_ONCE, columns=[*columns, "raw_content"]):
-            digests = [
-                text_digest(text)
-                for text in batch.column("raw_content").cast(pa.binary()).to_pylist()
-            ]
-            arrays = {name: batch.column(name) for name in columns} | {
-                "text_digest": pa.array(digests, pa.string())
-            }
-            yield pa.record_batch([arrays[name] for name in names], names=list(names))
-
-
-def text_digest(text: bytes) -> str:
-    """Digest of a text's UTF-8, as lists of withdrawals name it.
-
-    >>> text_digest(b"")[:20]
-    'sha256:e3b0c44298fc1'
-    """
-    return f"sha256:{hashlib.sha256(text).hexdigest()}"
 
 
 def _by_shard_and_line(
@@ -242,7 +253,7 @@ def most_common_domains(keys: Published, n: int) -> dict[str, int]:
 
 def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     """The index lists every filtered document once with unchanged values; some texts are read again
-    to compare digests.
+    to compare digests and sketches.
     """
     filtered = check_input.only_input("filtered_documents").folder
     names = list(IDENTITY)
@@ -252,14 +263,21 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     same = n_listed == n_standing and all(
         map(pa.Table.equals, regrouped(_listed(path, names), LINES_AT_ONCE), standing)
     )
-    lines = read_some(path, evenly_spaced(n_listed, DIGESTS_AGAIN), ["id", "text_digest"])
-    stated = {line["id"]: line["text_digest"] for line in lines}
+    places, sketched = evenly_spaced(n_listed, DIGESTS_AGAIN), check_input.folder / SKETCHES_FILE
+    stated = {line.pop("id"): line for line in read_some(path, places, _DIGESTS.names)}
+    schema = _DIGESTS
+    if "sketches" in check_input.fingerprint.params:
+        schema, sketches = _DIGESTS.append(SKETCH), read_npy(sketched)
+        same = same and sketches.shape == (n_listed, SKETCH_HASHES)
+        for place, line in zip(places, stated.values(), strict=True) if same else ():
+            line[SKETCH.name] = sketches[place].tobytes()
     shards = {parse_document_id(name)[0].name for name in stated}
     chosen = [path for path in files if path.name.removesuffix(DOCUMENTS_SUFFIX) in shards]
-    digests = dict[str, str]()
-    for found in by_workers(check_input, partial(_digests_again, chosen=set(stated)), chosen):
-        digests |= found
-    wrong = [name for name, digest in stated.items() if digests.get(name) != digest]
+    privacy, digests = privacy_of(check_input.fingerprint.params), dict[str, dict[str, Any]]()
+    again = partial(_digests_again, chosen=set(stated), schema=schema, privacy=privacy)
+    for of in by_workers(check_input, again, chosen):
+        digests |= of
+    wrong = [name for name, found in stated.items() if digests.get(name) != found]
     return CheckResult(
         passed=same and not wrong,
         message=f"{n_listed:,} listed of {n_standing:,} filtered"
@@ -269,11 +287,13 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _digests_again(documents: Path, chosen: set[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for batch in _with_digests(documents, ["id", "text_digest"]):
-        lines = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        found |= {name: digest for name, digest in lines if name in chosen}
+def _digests_again(
+    documents: Path, chosen: set[str], schema: pa.Schema, privacy: PrivacySettings
+) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for batch in with_digests(documents, schema, privacy):
+        lines = (line for line in batch.to_pylist() if line["id"] in chosen)
+        found |= {line.pop("id"): line for line in lines}
     return found
 
 
@@ -291,10 +311,13 @@ def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """The passages that lists of withdrawals name, if any."""
+    """The passages that lists of withdrawals name, what is replaced, and whether texts are
+    sketched, if any.
+    """
     entries = entries_of(recipe.withdrawn_documents.lists)
     passages = [value for kind, value in (entry.sought for entry in entries) if kind == "passage"]
-    return {"passages": sorted(passages)} if passages else {}
+    sketches = {"sketches": SKETCH_HASHES} if are_held_out(recipe) else {}
+    return ({"passages": sorted(passages)} if passages else {}) | sketches | privacy_params(recipe)
 
 
 STAGE = Stage(
@@ -303,7 +326,7 @@ STAGE = Stage(
         "Index of one snapshot's filtered documents by id, URL, domain and digest, with "
         "the values that rules used."
     ),
-    code_version="1",
+    code_version="2",
     reads={"filtered_documents": SAME_SNAPSHOT},
     params=_params,
     checks=(

@@ -38,7 +38,6 @@ from lc_assets.execution.containment import at_document
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord, digest_in
 from lc_assets.lake.upstream import with_retries
-from lc_assets.stages.documents.document_keys import text_digest
 from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
 from lc_assets.stages.documents.measuring import Document, described, lists_of, numbers_of
 from lc_assets.stages.documents.shard_inputs import (
@@ -55,6 +54,7 @@ from lc_assets.stages.documents.shard_inputs import (
     stored_values,
 )
 from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, added, sweep
+from lc_assets.stages.tokens.tokenized_text import text_digest
 from lc_assets.text.rules.rules import RuleSet, failures
 
 UNIQUE = "shards treated as unique"

@@ -31,15 +31,12 @@ class Dropped:
         id: of the document.
         url: its URL.
         reasons: each with the compared value; None if there is none.
-        instead: for a removed document, the document or item it was removed for, their similarity,
-            and why the other was kept.
     """
 
     stage: str
     id: str
     url: str
     reasons: tuple[tuple[str, float | None], ...]
-    instead: tuple[str, float, str] | None = None
 
 
 def filter_values(lake: Lake, row: Span) -> dict[str, float]:
@@ -91,18 +88,22 @@ def why_dropped(lake: Lake, identity: str) -> Dropped | None:
                 id=line["id"],
                 url=line["url"],
                 reasons=tuple(zip(line["reasons"], line["values"], strict=True)),
-                instead=_kept_instead(lake, shard.snapshot, identity),
             )
     return None
 
 
-def _kept_instead(lake: Lake, snapshot: str, identity: str) -> tuple[str, float, str] | None:
-    published = lake.partition("removed_documents", snapshot).current()
-    if published is not None:
-        path = published.only(removals.TABLE) / removals.TABLE
-        for line in lines_where(path, pc.field("id") == identity):
-            return line["kept_id"] or line["for_id"], line["similarity"], line["why"]
-    return None
+def decision_on(lake: Lake, identity: str) -> dict[str, Any]:
+    """The line of `removals.DECISIONS` of a document; empty if it did not pass the filter.
+
+    Raises:
+        BadInput: if it is not a document id.
+    """
+    shard, _ = parse_document_id(identity)
+    published = lake.partition("removed_documents", shard.snapshot).current()
+    path = published.only(removals.TABLE) / removals.TABLE if published else None
+    if path is None or not path.is_file():  # of a version that wrote another table
+        return {}
+    return next(iter(lines_where(path, pc.field("id") == identity)), {})
 
 
 def documents_by(lake: Lake, kind: Kind, value: str) -> list[Mapping[str, Any]]:

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from lc_assets import arrow_compute as pc
 from lc_assets.arrays import UInt32s, UInt64s
 from lc_assets.build.lookups import KeyedTable, ScannedTable, write_in_groups
 from lc_assets.build.stage import (
@@ -39,7 +40,7 @@ from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.randomness import keyed_u64
-from lc_assets.stages.deduplication.removals import REMOVALS, TABLE as REMOVALS_TABLE
+from lc_assets.stages.deduplication.removals import TABLE as DECISIONS_TABLE
 from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
 from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import SPLITS
@@ -67,39 +68,47 @@ def write_row_lineage(_context: BuildContext, staging: StagingFolder) -> Counts:
     """Write the index of one snapshot's rows."""
     snapshot = staging.key
     grid = staging.inputs[f"token_grid/{snapshot}"]
-    removals = staging.inputs[f"removed_documents/{snapshot}"]
+    decided = staging.inputs[f"removed_documents/{snapshot}"]
     rows = read_table(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
-    removed = read_table(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, REMOVALS.names)
-    return write_index(staging.folder, rows, removed)
+    return write_index(staging.folder, rows, read_decisions(decided))
 
 
-def write_index(folder: Path, rows: pa.Table, removed: pa.Table) -> Counts:
-    """Write the files of an index of a row table and a table of exclusions."""
+def read_decisions(decided: Published) -> pa.Table:
+    """What `write_index` needs of a version of `removed_documents`."""
+    return read_table(decided.only(DECISIONS_TABLE) / DECISIONS_TABLE, ["id", "reason", "kept_id"])
+
+
+def write_index(folder: Path, rows: pa.Table, decisions: pa.Table) -> Counts:
+    """Write the files of an index of a row table and a table of decisions."""
     write_in_groups(folder / RECORDS_FILE, rows.select(RECORDS))
-    indices = _indices(rows, removed)
+    indices = _indices(rows, decisions)
     for name, (keys, places) in indices.items():
         write_key_index(folder / name, keys, places)
     extra = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {
         "keys": len(indices[ROW_INDEX][0]),
-        "removals": removed.num_rows,
+        "removals": int(pc.sum(pc.not_equal(decisions["reason"], "")).as_py() or 0),
     }
     return Counts(seen=rows.num_rows, kept=rows.num_rows, extra=extra)
 
 
-def _indices(rows: pa.Table, removed: pa.Table) -> dict[str, _Keys]:
+def _indices(rows: pa.Table, decisions: pa.Table) -> dict[str, _Keys]:
     """Keys and their lines, by the name of the index."""
     columns = {name: rows[name].to_pylist() for name in ("id", "url", "digest")}
-    return {ROW_INDEX: keys_of_parts([columns]), REMOVED_INDEX: _keys_of_removals(removed)}
+    return {ROW_INDEX: keys_of_parts([columns]), REMOVED_INDEX: _keys_of_removals(decisions)}
 
 
-def _keys_of_removals(removed: pa.Table) -> _Keys:
+def _keys_of_removals(decisions: pa.Table) -> _Keys:
     """Keys of excluded documents and of the documents kept instead, with their lines; ascending."""
-    names, kept = (np.array(removed[column].to_pylist(), object) for column in ("id", "kept_id"))
-    instead = np.flatnonzero(kept != "")
-    keys = np.concatenate(
-        [_removed_keys("id", names.tolist()), _removed_keys("kept_id", kept[instead].tolist())]
+    gone, instead = (
+        np.flatnonzero(pc.not_equal(decisions[name], "")) for name in ("reason", "kept_id")
     )
-    places = np.concatenate([np.arange(len(names)), instead]).astype(np.uint32)
+    keys = np.concatenate(
+        [
+            _removed_keys(column, decisions[column].take(pa.array(lines)).to_pylist())
+            for column, lines in (("id", gone), ("kept_id", instead))
+        ]
+    )
+    places = np.concatenate([gone, instead]).astype(np.uint32)
     order = np.lexsort((places, keys))
     return keys[order], places[order]
 
@@ -156,10 +165,9 @@ def every_row_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     """The keys are exactly those of the rows' documents and of the exclusions, and each refers to
     its line.
     """
-    removals = check_input.only_input("removed_documents")
     indices = _indices(
         read_table(check_input.folder / RECORDS_FILE, RECORDS),
-        read_table(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, REMOVALS.names),
+        read_decisions(check_input.only_input("removed_documents")),
     )
     wrong = [
         name
@@ -181,7 +189,7 @@ STAGE = Stage(
         "Index of one snapshot's rows, from row to document and from document to rows, "
         "in milliseconds."
     ),
-    code_version="1",
+    code_version="2",
     reads={"token_grid": SAME_SNAPSHOT, "removed_documents": SAME_SNAPSHOT},
     params=lambda _, __: {},
     checks=(every_row_is_recorded, every_row_is_found_by_its_keys),

@@ -55,12 +55,12 @@ class Claims:
     Attributes:
         documents: tables of documents with the columns of `lc_assets.build.tables.FILTERED`.
         links: tables of `lc_assets.stages.links.link_tables.PAGE_LINKS`.
-        removed: tables with a column ``id`` of excluded documents.
+        decisions: tables that decide which documents stay, and on which side
+            (`lc_assets.stages.deduplication.removals.DECISIONS`).
         aliases: tables of `lc_assets.stages.links.link_tables.ALIASES`.
         folder: intermediate files go to its ``.scratch``.
         out: the table of `LINK_CLAIMS` to publish.
         settings: how pages are packed.
-        splits: seed and fraction of every split into trained on and held out.
         tokenizer: counts tokens.
         text_encoding: encoding of a text before tokenizing.
         run: runs the tasks per file.
@@ -68,12 +68,11 @@ class Claims:
 
     documents: Sequence[Path]
     links: Sequence[Path]
-    removed: Sequence[Path]
+    decisions: Sequence[Path]
     aliases: Sequence[Path]
     folder: Path
     out: Path
     settings: LongPackSettings
-    splits: Sequence[tuple[int, float]]
     tokenizer: str
     text_encoding: TextEncoding
     run: Run
@@ -87,7 +86,6 @@ def claim_links(claims: Claims) -> Counts:
             folder=claims.folder,
             file=n,
             settings=claims.settings,
-            splits=claims.splits,
         )
         for n, path in enumerate(claims.documents)
     ]
@@ -98,7 +96,7 @@ def claim_links(claims: Claims) -> Counts:
     settings = claims.settings
     rules = Rules(repetitions=settings.repetitions, consume=settings.mode == "consume")
     with queries(claims.folder / SCRATCH / "duckdb") as database:
-        n_roots = number_pages(database, [task.path for task in pages], claims.removed)
+        n_roots = number_pages(database, [task.path for task in pages], claims.decisions)
         follow_aliases(database, claims.aliases)
         counts = Counter(resolve(database, claims.links, settings, n_roots=n_roots))
         known = _know(claims, database, n_roots)

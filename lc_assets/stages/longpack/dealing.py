@@ -44,22 +44,26 @@ LEAST_HUB = 10
 """A page linked to by at most this many pages of its host is not a hub, for hosts of any size."""
 
 
-def number_pages(database: Queries, pages: Sequence[Path], removed: Sequence[Path]) -> int:
+def number_pages(database: Queries, pages: Sequence[Path], decisions: Sequence[Path]) -> int:
     """Table ``pages``: a line per document that is not excluded, with its number; returns the
     number of roots.
 
     Args:
         database: the database.
         pages: tables of `pages.PAGES`.
-        removed: tables with a column ``id`` of excluded documents.
+        decisions: tables with columns ``id``, ``reason``, empty for a document that stays, and
+            ``side``; a document that is in none stays.
     """
     columns = ", ".join(name for name in PAGES.names if name not in ("rank",))
     database.do(f"CREATE OR REPLACE VIEW everyone AS SELECT * FROM {parquet(list(pages))}")
-    gone = f"SELECT id FROM {parquet(list(removed))}" if removed else "SELECT '' AS id WHERE false"
-    database.do(f"CREATE OR REPLACE TABLE removed AS SELECT DISTINCT id FROM ({gone})")
+    decided = (
+        parquet(list(decisions)) if decisions else "(SELECT '' AS id, '' AS reason, '' AS side)"
+    )
+    database.do(f"CREATE OR REPLACE TABLE decided AS SELECT id, reason, side FROM {decided}")
+    database.do("CREATE OR REPLACE VIEW removed AS SELECT id FROM decided WHERE reason <> ''")
     database.do(f"""CREATE OR REPLACE TABLE pages AS
-        SELECT (row_number() OVER () - 1)::INTEGER AS number, {columns}
-        FROM (SELECT * FROM everyone ANTI JOIN removed USING (id)
+        SELECT (row_number() OVER () - 1)::INTEGER AS number, {columns}, side
+        FROM (SELECT * FROM everyone LEFT JOIN decided USING (id) WHERE coalesce(reason, '') = ''
             ORDER BY NOT is_root, rank, id)""")
     database.do("""CREATE OR REPLACE TABLE addressed AS
         SELECT page_key, arg_min(number, id)::INTEGER AS number FROM pages

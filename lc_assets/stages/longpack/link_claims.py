@@ -3,17 +3,14 @@ which anchor words.
 
 Roots are drawn by a keyed hash of their page keys; a page that several roots link to is claimed by
 the first in hash order (docs/longpack.md). Excluded documents (`removed_documents`) are ignored,
-and no claim crosses the train/held-out split of the grid or of packed rows: a root and its children
-are on one side of both. Only the tokens of needed pages are counted, with the recipe's tokenizer.
+and no claim crosses the train/held-out split: a root and its children are on one side. Only the
+tokens of needed pages are counted, with the recipe's tokenizer.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
 import functools
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from lc_assets.build.building import run_shards
 from lc_assets.build.checks import documents_files
@@ -32,17 +29,14 @@ from lc_assets.counts import Counts
 from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.packing.longpack import PART_TOKENS, roots_drawn_by
 from lc_assets.stages.deduplication.queries import (
-    Queries,
     Tables,
     check_by_queries,
-    queries_over,
 )
-from lc_assets.stages.deduplication.removals import TABLE as REMOVALS_TABLE
+from lc_assets.stages.deduplication.removals import DECISIONS, TABLE as DECISIONS_TABLE
 from lc_assets.stages.links.html_index import REDIRECTS_FILE
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets.stages.links.page_links import canonical_files, page_links_files
 from lc_assets.stages.longpack.claiming import Claims, claim_links
-from lc_assets.tokens.orders import heldout
 
 TABLE = "claims.parquet"
 
@@ -55,12 +49,11 @@ def write_link_claims(context: BuildContext, staging: StagingFolder) -> Counts:
         Claims(
             documents=documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder),
             links=page_links_files(staging.inputs[f"page_links/{snapshot}"].folder),
-            removed=[staging.inputs[f"removed_documents/{snapshot}"].folder / REMOVALS_TABLE],
+            decisions=[staging.inputs[f"removed_documents/{snapshot}"].folder / DECISIONS_TABLE],
             aliases=_aliases(recipe.longpack_documents, staging),
             folder=staging.folder,
             out=staging.folder / TABLE,
             settings=recipe.longpack_documents,
-            splits=splits_of(recipe),
             tokenizer=recipe.token_documents.tokenizer,
             text_encoding=recipe.token_documents.text_encoding,
             run=functools.partial(run_shards, context, staging),
@@ -77,42 +70,13 @@ def _aliases(settings: LongPackSettings, staging: StagingFolder) -> list[Path]:
     return [path for path in found if path.is_file()]
 
 
-def splits_of(recipe: Recipe) -> tuple[tuple[int, float], ...]:
-    """Seed and fraction of the split into trained on and held out."""
-    return ((recipe.token_grid.seed, recipe.token_grid.heldout_fraction),)
-
-
-def on_two_sides(database: Queries, splits: Sequence[tuple[int, float]]) -> tuple[int, int]:
-    """The number of pairs of root and child, and of those across a split.
-
-    Args:
-        database: has views ``claims`` and ``documents``.
-        splits: seed and fraction of each.
-    """
-    n_pairs = n_wrong = 0
-    query = """SELECT coalesce(nullif(root.digest, ''), root.id) AS root_key,
-        coalesce(nullif(child.digest, ''), child.id) AS child_key
-        FROM claims JOIN documents AS root ON root.id = root_id
-        JOIN documents AS child ON child.id = child_id"""
-    for batch in database.batches(query):
-        roots, children = (batch[name].to_pylist() for name in ("root_key", "child_key"))
-        wrong = np.zeros(len(roots), np.bool_)
-        for seed, fraction in splits:
-            wrong |= heldout(roots, seed=seed, fraction=fraction) != heldout(
-                children, seed=seed, fraction=fraction
-            )
-        n_pairs += len(roots)
-        n_wrong += int(wrong.sum())
-    return n_pairs, n_wrong
-
-
 def _tables(check_input: CheckInput) -> Tables:
     filtered = documents_files(check_input.only_input("filtered_documents").folder)
-    removals = check_input.only_input("removed_documents").folder / REMOVALS_TABLE
+    decisions = check_input.only_input("removed_documents").folder / DECISIONS_TABLE
     return {
         "claims": ([check_input.folder / TABLE], LINK_CLAIMS),
         "documents": (filtered, FILTERED),
-        "removed": ([removals], FILTERED),
+        "decided": ([decisions], DECISIONS),
     }
 
 
@@ -143,7 +107,8 @@ def claimed_documents_go_on(check_input: CheckInput) -> CheckResult:
     )
     errors = {
         "documents that were not filtered": f"SELECT * FROM {named} ANTI JOIN documents USING (id)",
-        "documents that were removed": f"SELECT * FROM {named} SEMI JOIN removed USING (id)",
+        "documents that were removed": f"SELECT * FROM {named} JOIN decided USING (id) "
+        "WHERE decided.reason <> ''",
     }
     count = f"SELECT count(*) FROM {named}"
     return check_by_queries(_tables(check_input), errors, "{:,} documents take part", count)
@@ -207,17 +172,14 @@ def children_stand_before_what_points_at_them(check_input: CheckInput) -> CheckR
 
 
 def nothing_crosses_the_held_out_split(check_input: CheckInput) -> CheckResult:
-    """A root and its children are on one side of every split, so no held-out text is trained on."""
-    splits = [
-        (int(seed), float(fraction)) for seed, fraction in check_input.fingerprint.params["splits"]
-    ]
-    with queries_over(_tables(check_input)) as database:
-        n_pairs, n_wrong = on_two_sides(database, splits)
-    return CheckResult(
-        passed=not n_wrong,
-        message=f"{n_pairs:,} pairs, {n_wrong:,} on two sides of one of {len(splits)} splits",
-        values={"children on the other side": n_wrong},
-    )
+    """A root and its children are on one side of the split, so no held-out text is trained on."""
+    errors = {
+        "children on the other side": """SELECT * FROM claims
+            JOIN decided AS root ON root.id = root_id
+            JOIN decided AS child ON child.id = child_id WHERE root.side <> child.side"""
+    }
+    count = "SELECT count(*) FROM claims"
+    return check_by_queries(_tables(check_input), errors, "{:,} pairs on one side", count)
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
@@ -230,7 +192,6 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     }
     return {
         "longpack": longpack,
-        "splits": splits_of(recipe),
         "tokenizer": vocabulary.name,
         "tokenizer_sha256": vocabulary.sha256,
         "text_encoding": recipe.token_documents.text_encoding,

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.arrays import Bytes
 from lc_assets.build.checks import FileTask
 from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.tables import read_lines, read_table, write_table
@@ -27,7 +26,6 @@ from lc_assets.records import record
 from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.text.duplicates.keys import text_key
 from lc_assets.text.links.page_keys import is_home, key_host, page_key
-from lc_assets.tokens.orders import heldout
 from lc_assets.tokens.tokenizers import TextEncoding, Tokenizer, escape
 
 PAGES = pa.schema(
@@ -40,13 +38,12 @@ PAGES = pa.schema(
         "is_home": "bool",
         "rank": "uint64",
         "is_root": "bool",
-        "side": "uint8",
         "language": "string",
         "title": "string",
     }
 )
 """A document as a page. ``page_key``, ``host``: null without a web address; ``rank`` is then that
-of the id. ``side``: one bit per split, set if the document is held out.
+of the id.
 """
 
 FACTS = pa.schema(
@@ -79,14 +76,11 @@ the progress bar.
 
 @record
 class PagesTask(FileTask):
-    """Documents to be listed as pages; ``splits``: seed and fraction of every split into trained on
-    and held out.
-    """
+    """Documents to be listed as pages."""
 
     step = "pages"
 
     settings: LongPackSettings
-    splits: Sequence[tuple[int, float]]
 
 
 @record
@@ -102,7 +96,7 @@ class FactsTask(FileTask):
 
 def list_pages(task: PagesTask) -> Counts:
     """Write the page table of one shard."""
-    found = read_table(task.documents, ["id", "url", "digest", "language", "title"])
+    found = read_table(task.documents, ["id", "url", "language", "title"])
     columns = {
         name: [value or "" for value in found[name].to_pylist()] for name in found.column_names
     }
@@ -126,10 +120,6 @@ def list_pages(task: PagesTask) -> Counts:
         "is_home": [key is not None and is_portal(key) for key in keys],
         "rank": ranks,
         "is_root": within(ranks, task.settings.roots),
-        "side": _sides(
-            [digest or name for digest, name in zip(columns["digest"], ids, strict=True)],
-            task.splits,
-        ),
         "language": columns["language"],
         "title": [one_line(title)[:TITLE_CHARS] for title in titles],
     }
@@ -149,13 +139,6 @@ def is_portal(key: str) -> bool:
     (True, True, False, False)
     """
     return is_home(key) or _INDEX.fullmatch(key) is not None
-
-
-def _sides(keys: list[str], splits: Sequence[tuple[int, float]]) -> Bytes:
-    sides = np.zeros(len(keys), np.uint8)
-    for number, (seed, fraction) in enumerate(splits):
-        sides |= heldout(keys, seed=seed, fraction=fraction).astype(np.uint8) << number
-    return sides
 
 
 def know_texts(task: FactsTask) -> Counts:

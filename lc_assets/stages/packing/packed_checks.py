@@ -128,7 +128,7 @@ def every_token_is_packed_as_planned(rows: _Rows) -> str:
     misnamed = number < 0
     if len(lengths):
         known = rows.documents.table.take(pa.array(np.maximum(number, 0)))
-        for name in ("id", "digest", "n_tokens"):
+        for name in ("id", "digest", "tokenized_digest", "n_tokens"):
             misnamed |= ~np.asarray(pc.equal(known[name], rows.table[name]), np.bool_)
     n_misnamed = int(misnamed.sum())
     rows.require(not n_misnamed, f"{n_misnamed:,} pieces are not of the documents that they name")
@@ -296,6 +296,6 @@ def rows_are_as_the_method_makes_them(rows: _Rows) -> str:
 
 
 def packed_train_and_heldout_share_nothing(check_input: CheckInput) -> CheckResult:
-    """No document and no content digest has pieces in rows of both splits."""
+    """No document and no text, by its digest, has pieces in rows of both splits."""
     table = check_input.folder / SPANS_FILE
     return shared_nothing([table])

@@ -28,12 +28,19 @@ from lc_assets.packing.methods import Shape, pack, pack_groups
 from lc_assets.packing.pieces import Packing, numbered
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
+from lc_assets.stages.tokens.tokenized_text import held_out
 from lc_assets.stages.tokens.tokenizing import TERMS
-from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import SPLITS
 
 DOCUMENTS = pa.schema(
-    {"id": "string", "url": "string", "digest": "string", "document": "int64", "n_tokens": "int64"}
+    {
+        "id": "string",
+        "url": "string",
+        "digest": "string",
+        "tokenized_digest": "string",
+        "document": "int64",
+        "n_tokens": "int64",
+    }
 )
 """What every plan reads of a document, besides its shard."""
 UPSAMPLE = "upsample"
@@ -41,7 +48,7 @@ TURN = "packing"
 ROW_TURN = "packed rows"
 GROUP_TURN = "packing groups"
 LINES_AT_ONCE = 1 << 16
-"""Documents whose ids and digests are held as Python strings at once."""
+"""Documents whose digests are held as Python strings at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,17 +88,13 @@ class PackingDocuments:
 
     @cached_property
     def held_out(self) -> Booleans:
-        """Which documents are held out: by the hash of their digest, or of their id where there is
-        none, so that one text is never on both sides.
-        """
-        parts = [np.empty(0, np.bool_)]
-        for start in range(0, len(self), LINES_AT_ONCE):
-            lines = self.table.slice(start, LINES_AT_ONCE)
-            digests, names = (lines[name].to_pylist() for name in ("digest", "id"))
-            keys = [digest or name for digest, name in zip(digests, names, strict=True)]
-            fraction = self.split.heldout_fraction
-            parts.append(heldout(keys, seed=self.split.seed, fraction=fraction))
-        return np.concatenate(parts)
+        """Which documents are held out."""
+        digests = self.table["tokenized_digest"]
+        parts = [
+            held_out(digests.slice(start, LINES_AT_ONCE).to_pylist(), self.split)
+            for start in range(0, len(self), LINES_AT_ONCE)
+        ]
+        return np.concatenate([np.empty(0, np.bool_), *parts])
 
     @cached_property
     def times(self) -> Int64s:
@@ -151,7 +154,7 @@ def drawn_by(settings: PackingSettings, split: GriddingSettings) -> dict[str, st
         name: f"{KEYED_ALGORITHM}, seed {settings.seed}, purpose {purpose!r}, key {key}"
         for name, purpose, key in keys
     }
-    return drawn | {"heldout": f"{KEYED_ALGORITHM}, seed {split.seed}, key digest"}
+    return drawn | {"heldout": f"{KEYED_ALGORITHM}, seed {split.seed}, key tokenized_digest"}
 
 
 def plan_packing(documents: PackingDocuments, ends: Ends | None = None) -> dict[str, Packing]:

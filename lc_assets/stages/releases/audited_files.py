@@ -66,10 +66,9 @@ class Store:
         target[:] = part if named and len(part) == len(target) else -1
 
     def keys_of(self, line: Line) -> list[int]:
-        """Hashes of a document's id, its page's digest, or again its id, and its tokens."""
-        names = [f"id {line['id']}", f"digest {line['digest']}" if line["digest"] else ""]
+        """Hashes of a document's id and of its tokens."""
         own = self.hashes[line["token_shard"]][line["document"]]
-        return [*(_digest((name or names[0]).encode()) for name in names), own]
+        return [_digest(f"id {line['id']}".encode()), own]
 
 
 def rows_of(array: ChunkedArray) -> Iterator[Array]:
@@ -95,8 +94,9 @@ def lines_of(path: Path, *columns: str) -> Iterator[Line]:
             yield from batch.to_pylist()
 
 
-def ids_in(published: Published, pattern: str) -> UInt64s:
+def ids_in(published: Published, pattern: str, with_a: str = "id") -> UInt64s:
     """Hashes of the ids in some tables, sorted."""
     paths = sorted(published.folder.glob(pattern))
-    hashes = [_digest(line["id"].encode()) for path in paths for line in lines_of(path, "id")]
+    lines = (line for path in paths for line in lines_of(path, *{"id", with_a}))
+    hashes = [_digest(line["id"].encode()) for line in lines if line[with_a]]
     return np.sort(np.array(hashes, np.uint64))

@@ -11,8 +11,8 @@ Megatron files      their sequences are these rows or pieces, in this order
 order, flat rows    each row of each grid has one place; the flat copy has it there
 mixes               samples of an epoch, of the mix, and of its epochs are as many as the rows give,
                     and each exists
-train and heldout   no document, no digest of a page and no text, token by token, is on both sides,
-                    over all grids and packed rows together, which are what mixes draw from
+train and heldout   no document and no text, token by token, is on both sides, over all grids and
+                    packed rows together, which are what mixes draw from
 texts               no two documents of grids have the same tokens, where near duplicates are sought
 withdrawn           nothing is served that an entry names, nor a document of the digest of what any
                     version that still exists remembers as withdrawn, but for what is reinstated
@@ -95,7 +95,7 @@ class _Part:
         where: name of the version.
         names: of the lines' documents.
         heldout: whether a line is held out.
-        keys: hashes of the document's id, page digest (or id) and tokens, line × 3.
+        keys: hashes of the document's id and tokens, line × 2.
         near: whether near duplicates were sought among its documents, each of which has a row.
     """
 
@@ -200,7 +200,7 @@ class Audit:
         near = is_grid and any(of.receipt.fingerprint.params["near"] for of in removed)
         table = pq.read_table(path, columns=["id", "split"])
         heldout = np.asarray(table["split"]) == "heldout"
-        part = np.array(keys, np.uint64).reshape(-1, 3)
+        part = np.array(keys, np.uint64).reshape(-1, 2)
         self.parts.append(_Part(rows.name, table["id"], heldout, part, near))
         if is_grid:
             self._documents(tokens)
@@ -261,13 +261,13 @@ class Audit:
         """Compare both sides of the split, and the texts of grids with each other."""
         out = np.concatenate([part.keys[part.heldout] for part in self.parts]).ravel()
         grids = [part for part in self.parts if part.near]
-        texts = np.concatenate([np.empty((0, 3), np.uint64), *(part.keys for part in grids)])
-        values, counts = np.unique(np.unique(texts[:, [0, 2]], axis=0)[:, 1], return_counts=True)
+        texts = np.concatenate([np.empty((0, 2), np.uint64), *(part.keys for part in grids)])
+        values, counts = np.unique(np.unique(texts, axis=0)[:, 1], return_counts=True)
         for part in self.parts:
             right = part.heldout | ~np.isin(part.keys, out).any(axis=1)
             self.expect("train and heldout", part.where, right, part.name_of)
         for part in grids:
-            once = ~np.isin(part.keys[:, 2], values[counts > 1])
+            once = ~np.isin(part.keys[:, 1], values[counts > 1])
             self.expect("texts", part.where, once, part.name_of)
 
     def _withdrawn(self) -> None:
@@ -323,8 +323,9 @@ class Audit:
         fault = f"{len(filtered):,} filtered, {len(kept):,} tokenized, {len(left_out):,} left out"
         self.expect("documents", tokens.name, same, fault, 0)
         for removed in self.lake.inputs_of(tokens, "removed_documents"):
-            gone, counts = ids_in(removed, "removals.parquet"), removed.receipt.counts
-            right = (counts.seen, len(gone)) == (len(filtered), counts.seen - counts.kept)
+            decided = ids_in(removed, "decisions.parquet")
+            gone, counts = ids_in(removed, "decisions.parquet", "reason"), removed.receipt.counts
+            right = len(gone) == counts.seen - counts.kept and np.array_equal(decided, filtered)
             known = right and np.isin(gone, left_out).all()
             self.expect("documents", removed.name, known, f"{len(gone):,} removed", len(gone))
 

@@ -142,7 +142,9 @@ def the_order_rises_by_priority(check_input: CheckInput) -> CheckResult:
 
 
 def no_document_is_on_both_sides(check_input: CheckInput) -> CheckResult:
-    """Over all snapshots, no document and no content digest is both trained on and held out."""
+    """Over all snapshots, no document and no text, by its digest, is both trained on and held
+    out.
+    """
     tables = [grid.only(ROWS_FILE) / ROWS_FILE for grid in grids_of(check_input.inputs)]
     return shared_nothing(tables)
 

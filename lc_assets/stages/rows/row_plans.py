@@ -2,7 +2,7 @@
 it is rolled.
 
 Every draw depends on one document only (`lc_assets.tokens.orders`): its priority determines its
-position, its shift the start of its row, the hash of its content its split. So adding or
+position, its shift the start of its row, the digest of its text its split. So adding or
 withdrawing other documents changes none of them. From its second row on a document draws under
 ``id#stretch``; all its rows are in the same split.
 
@@ -23,13 +23,14 @@ from lc_assets.build.tables import ROWS
 from lc_assets.formats.arrays.grid_layout import grid_dtype
 from lc_assets.formats.megatron.stretches import gather
 from lc_assets.randomness import KEYED_ALGORITHM, shuffled
-from lc_assets.tokens.orders import heldout, priorities, rolled_parts, shifts
+from lc_assets.stages.tokens.tokenized_text import held_out
+from lc_assets.tokens.orders import priorities, rolled_parts, shifts
 from lc_assets.vocabulary import SPLITS
 
 
 def drawn_by(seed: int) -> dict[str, str]:
     """What a grid draws, for its receipt."""
-    keys = (("shuffle", "id#stretch"), ("shift", "id#stretch"), ("heldout", "digest"))
+    keys = (("shuffle", "id#stretch"), ("shift", "id#stretch"), ("heldout", "tokenized_digest"))
     return {name: f"{KEYED_ALGORITHM}, seed {seed}, key {key}" for name, key in keys}
 
 
@@ -47,11 +48,7 @@ def plan_rows(documents: pa.Table, settings: GriddingSettings) -> pa.Table:
     rows = _cut(documents, settings)
     keys = row_keys(rows)
     priority = priorities(keys, seed=settings.seed)
-    # The hash is of the content, so one text found in two snapshots never lands on both sides of
-    # the split.
-    lines = zip(rows["digest"].to_pylist(), rows["id"].to_pylist(), strict=True)
-    content_keys = [digest or identity for digest, identity in lines]
-    out = heldout(content_keys, seed=settings.seed, fraction=settings.heldout_fraction)
+    out = held_out(rows["tokenized_digest"].to_pylist(), settings)
     table = (
         rows.append_column(
             "shift", pa.array(shifts(keys, seed=settings.seed, row_tokens=settings.row_tokens))

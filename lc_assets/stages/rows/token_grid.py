@@ -267,13 +267,13 @@ def _wrong_rows(some: tuple[list[int], pa.Table], array: Path, tokens: Path) -> 
 
 
 def train_and_heldout_share_nothing(check_input: CheckInput) -> CheckResult:
-    """No document and no content digest is on both sides of the split."""
+    """No document and no text, by its digest, is on both sides of the split."""
     return shared_nothing([check_input.folder / ROWS_FILE])
 
 
 def shared_nothing(tables: Sequence[Path]) -> CheckResult:
-    """Whether no id and no content digest is both held out and trained on, in any tables of rows or
-    pieces; keeps the smaller side and one table in memory.
+    """Whether no id and no digest of a text is both held out and trained on, in any tables of rows
+    or pieces; keeps the smaller side and one table in memory.
     """
     shared = set[str]()
     heldout = pa.chunked_array(
@@ -291,9 +291,9 @@ def shared_nothing(tables: Sequence[Path]) -> CheckResult:
 
 
 def _keys(table: Path, split: str) -> pa.ChunkedArray:
-    rows = read_table(table, ["split", "id", "digest"])
+    rows = read_table(table, ["split", "id", "tokenized_digest"])
     rows = rows.filter(pc.equal(rows["split"], split))
-    chunks = [chunk for column in ("id", "digest") for chunk in rows[column].chunks]
+    chunks = [chunk for column in ("id", "tokenized_digest") for chunk in rows[column].chunks]
     keys = pa.chunked_array(chunks, pa.string())
     return keys.filter(pc.not_equal(keys, ""))
 

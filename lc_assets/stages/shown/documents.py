@@ -190,6 +190,11 @@ def near_duplicate_pairs(_context: BuildContext, built: Built) -> Shown:
     )
 
 
+def heldout_pairs(context: BuildContext, built: Built) -> Shown:
+    """The same of the pairs across the split."""
+    return near_duplicate_pairs(context, built)
+
+
 def contaminated_documents(_context: BuildContext, built: Built) -> Shown:
     """Coverage of evaluation items, and the worst matches."""
     lines = contamination.evidence_lines(built.published.folder)
@@ -235,9 +240,8 @@ def _withdrawals(lines: Sequence[Mapping[str, Any]]) -> dict[str, Plot | Table]:
 
 def removed_documents(_context: BuildContext, built: Built) -> Shown:
     """Some removed documents."""
-    table = read_table(built.published.folder / removing.TABLE, removing.REMOVALS.names)
-    examples = Table(table.slice(0, SHOWN_LINES).to_pylist())
-    return Shown(columns=removing.REMOVALS, values={"examples": examples})
+    examples = Table(removing.removals_in(built.published.folder)[:SHOWN_LINES])
+    return Shown(columns=removing.DECISIONS, values={"examples": examples})
 
 
 def clean_documents(_context: BuildContext, _built: Built) -> Shown:

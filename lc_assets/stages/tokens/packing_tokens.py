@@ -10,7 +10,8 @@ of `token_documents`.
                a child
 =============  ====================================================================================
 
-Files of LongPack's shards have names that begin with ``longpack-``.
+Files of LongPack's shards have names that begin with ``longpack-``. LongPack's documents are on the
+side of the split that their roots' texts are on.
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,7 +44,7 @@ from lc_assets.build.tables import read_lines
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.lake.versions import Published
-from lc_assets.stages.deduplication.removals import remaining_read, removed_in
+from lc_assets.stages.deduplication.removals import digests_in, remaining_read, removed_in
 from lc_assets.stages.deduplication.removed_documents import removes_documents
 from lc_assets.stages.documents.filtered_documents import fields_for_packing
 from lc_assets.stages.longpack.link_claims import TABLE as CLAIMS_TABLE
@@ -76,14 +77,18 @@ def write_packing_tokens(context: BuildContext, staging: StagingFolder) -> Count
     snapshot = staging.key
     recipe = context.recipe
     recipe.require_uncut_texts()
-    how = {"settings": settings_of(recipe), "terms": recipe.packed_rows.similar is not None}
+    how: dict[str, Any] = {
+        "settings": settings_of(recipe),
+        "terms": recipe.packed_rows.similar is not None,
+    }
     tasks = []
     if (natural := staging.inputs.get(f"{FILTERED}/{snapshot}")) is not None:
         left_out = _left_out(staging.inputs, snapshot)
         fields = fields_for_packing(recipe)
         tasks += tasks_of(natural.folder, staging.folder, left_out, fields=fields, **how)
     if (packed := staging.inputs.get(f"{LONGPACK}/{snapshot}")) is not None:
-        tasks += tasks_of(packed.folder, staging.folder, {}, label=LABEL, **how)
+        digests = digests_in(staging.inputs, snapshot)
+        tasks += tasks_of(packed.folder, staging.folder, {}, digests, label=LABEL, **how)
     return run_shards(
         context, staging, tokenize_shard, tasks, what=f"tokenize {snapshot} for packing"
     )
@@ -176,7 +181,7 @@ STAGE = Stage(
     reads={
         "filtered_documents": SAME_SNAPSHOT.only_if(_is_natural),
         "removed_documents": SAME_SNAPSHOT.only_if(
-            lambda recipe: _is_natural(recipe) and removes_documents(recipe)
+            lambda recipe: recipe.packed_rows.documents != "natural" or removes_documents(recipe)
         ),
         "link_claims": SAME_SNAPSHOT.only_if(lambda recipe: recipe.packed_rows.documents == "both"),
         "longpack_documents": SAME_SNAPSHOT.only_if(

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
 from lc_assets.records import record
-from lc_assets.text.privacy.replacing import replace_personal
+from lc_assets.stages.tokens.tokenized_text import text_digest, tokenized_text
 from lc_assets.tokens.dtypes import stored_dtype
 from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape, first_ids, most_tokens
 
@@ -79,6 +80,7 @@ class TokenizeTask(DocumentsTask):
             folder.
         fields: additional columns of the documents to keep in the table.
         terms: whether to include each document's words, see `TERMS`.
+        digests: of the texts of documents that are on the side of another text, by id.
     """
 
     settings: TokenizingSettings
@@ -86,6 +88,7 @@ class TokenizeTask(DocumentsTask):
     label: str = ""
     fields: tuple[str, ...] = ()
     terms: bool = False
+    digests: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -94,14 +97,21 @@ class TokenizeTask(DocumentsTask):
 
 
 def tasks_of(
-    source: Path, folder: Path, removed: Mapping[str, Mapping[str, str]], **settings: Any
+    source: Path,
+    folder: Path,
+    removed: Mapping[str, Mapping[str, str]],
+    digests: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    **settings: Any,
 ) -> list[TokenizeTask]:
-    """A task per shard of documents in ``source``; ``removed`` has reasons by shard and id."""
+    """A task per shard of documents in ``source``; ``removed`` has reasons, and ``digests`` the
+    digests that decide the side of the split, by shard and id.
+    """
     return [
         TokenizeTask(
             documents=path,
             folder=folder,
             removed=removed.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
+            digests=digests.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
             **settings,
         )
         for path in documents_files(source)
@@ -185,9 +195,9 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
         for line in read_lines(task.documents, [*columns, *task.fields], batch_lines=16):
             reason, value = task.removed.get(line["id"]), None
             if reason is None:
-                if settings.privacy.replace:
-                    replaced.update(replace_in(line, settings))
-                raw = line.pop("raw_content")
+                found = tokenized_text(line, settings.privacy)
+                replaced.update(found.counts)
+                raw = found.text
                 text = escape(raw, settings.text_encoding)
                 if reference is not None and _is_checked(n_read):
                     _require_agreement(tokenizer, reference, text)
@@ -198,6 +208,8 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
                 dropped[reason] += 1
                 others.add(_dropped(line, reason, value))
                 continue
+            line["tokenized_digest"] = task.digests.get(line["id"]) or text_digest(raw.encode())
+            del line["raw_content"]
             megatron.add(np.append(ids, np.array(end, np.uint32)) if end else ids)
             sizes = {"n_tokens": len(ids) + len(end), "n_chars": len(raw)}
             terms = _terms(raw) if task.terms else {}
@@ -206,21 +218,6 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
     extra = {"tokens": megatron.n_tokens, "characters": n_chars, "shards": 1}
     extra |= {f"{REPLACED}: {kind}": n for kind, n in replaced.items()}
     return Counts.of(n_kept, dropped, extra)
-
-
-def replace_in(line: dict[str, Any], settings: TokenizingSettings) -> dict[str, int]:
-    """Replace personal data in a document's text; returns the number of replacements by kind."""
-    privacy = settings.privacy
-    found = replace_personal(
-        line["raw_content"],
-        privacy.replace,
-        style=privacy.style,
-        seed=privacy.seed,
-        language=line["language"],
-        region=privacy.phone_region,
-    )
-    line["raw_content"] = found.text
-    return found.counts
 
 
 def ids_of(text: str, tokenizer: Tokenizer, settings: TokenizingSettings) -> tuple[Array, str, int]:

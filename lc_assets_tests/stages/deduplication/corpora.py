@@ -17,6 +17,7 @@ from lc_assets.build.settings.documents import (
 )
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.deduplication.index import BANDS, ROWS
+from lc_assets.stages.deduplication.removals import removals_in
 from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of
 from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import FAST, signature
@@ -112,7 +113,7 @@ class Deduplicated:
         return {
             own(line["id"]): (line["reason"], own(line["for_id"]), line["why"])
             for published in self.built["removed_documents"].values()
-            for line in lines(published.published.folder / "removals.parquet")
+            for line in removals_in(published.published.folder)
         }
 
     @property

@@ -7,6 +7,7 @@ import pytest
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.stages.deduplication import removed_documents, verification
 from lc_assets.stages.deduplication.deciding import REASONS
+from lc_assets.stages.deduplication.removals import removals_in
 from lc_assets_tests.reference.preferences import Candidate, ranked, why
 from lc_assets_tests.stages.deduplication.corpora import (
     all_pairs_that_meet,
@@ -108,7 +109,7 @@ def test_every_removed_document_leads_to_one_that_is_kept(tmp_path):
         [write(tmp_path / "in.jsonl", planted(5, n=200))], tmp_path / "out", threshold=0.6
     )
     kept = {d["id"] for d in found.documents}
-    removed = lines(found.folder("removed_documents") / "removals.parquet")
+    removed = removals_in(found.folder("removed_documents"))
     assert {line["reason"] for line in removed} == {
         "same digest",
         "same text",

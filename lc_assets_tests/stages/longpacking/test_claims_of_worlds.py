@@ -9,7 +9,7 @@ import pytest
 from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.stages.longpack.pages import n_tokens_of
 from lc_assets_tests.reference.link_claims import slow_claims
-from lc_assets_tests.stages.longpacking.worlds import SPLITS, claimed, made_up_world, write
+from lc_assets_tests.stages.longpacking.worlds import claimed, made_up_world, sides_of, write
 
 WIDE = LongPackSettings(portals="keep", same_language=False, max_tokens=10**6)
 SETTINGS = {
@@ -45,7 +45,7 @@ def lines_of(path):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_claims_are_those_of_the_reference(tmp_path, name, with_aliases):
     world = made_up_world(seed=list(SETTINGS).index(name), with_aliases=with_aliases)
-    wanted, refused = slow_claims(world, SETTINGS[name], splits=SPLITS, count=count)
+    wanted, refused = slow_claims(world, SETTINGS[name], sides=sides_of(world), count=count)
     path, counts = claimed(tmp_path, write(world, tmp_path / "in"), SETTINGS[name])
     assert lines_of(path) == wanted
     assert counts.dropped == dict(sorted(refused.items()))
@@ -57,7 +57,8 @@ def test_every_reason_is_met_somewhere(tmp_path):
     """A reason that no world has is one that no test has seen."""
     met = set()
     for number, settings in enumerate(SETTINGS.values()):
-        met |= set(slow_claims(made_up_world(seed=number), settings, splits=SPLITS, count=count)[1])
+        world = made_up_world(seed=number)
+        met |= set(slow_claims(world, settings, sides=sides_of(world), count=count)[1])
     assert met == {
         "its page was removed",
         "its page is no root",
@@ -135,7 +136,7 @@ def test_hit_rate_grows_with_repetitions_and_shrinks_with_filters(tmp_path):
 
 def test_nothing_to_claim_is_an_empty_table(tmp_path):
     world = made_up_world(seed=1)
-    documents, _, removed = write(world, tmp_path / "in")
-    for tables in ((documents, [], removed), ([], [], [])):
+    documents, _, decisions = write(world, tmp_path / "in")
+    for tables in ((documents, [], decisions), ([], [], [])):
         path, counts = claimed(tmp_path / str(len(tables[0])), tables, WIDE)
         assert (pq.read_table(path).num_rows, counts.seen) == (0, 0)

@@ -1,4 +1,4 @@
-"""Small made-up worlds of pages that point at each other: documents, links, removals; and the table
+"""Small made-up worlds of pages that point at each other: documents, links, decisions; and the table
 of claims over them.
 """
 
@@ -11,16 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.build.settings.longpack import LongPackSettings
+from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.tables import FILTERED
 from lc_assets.counts import Counts
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.links.link_tables import ALIASES, PAGE_LINKS
 from lc_assets.stages.longpack.claiming import Claims, claim_links
+from lc_assets.stages.tokens.tokenized_text import held_out, text_digest
 from lc_assets.text.links.page_keys import page_key
 from lc_assets_tests.builders import WORDS
 from lc_assets_tests.reference.link_claims import World
 
-SPLITS = ((64, 0.2), (64, 0.3))
+SPLIT = GriddingSettings(heldout_fraction=0.3)
 
 
 def made_up_world(
@@ -146,7 +148,7 @@ def write(
     world: World, folder: Path, *, n_files: int = 2, seed: int | None = None
 ) -> tuple[list[Path], list[Path], list[Path]]:
     """Write a world's tables, spread over files, shuffled on request: documents, links,
-    removals.
+    decisions.
     """
     documents, links = list(world.documents), list(world.links)
     if seed is not None:
@@ -163,14 +165,25 @@ def write(
         for number in range(n_files):
             paths.append(folder / f"000{number}-en_head.{kind}.parquet")
             pq.write_table(pa.Table.from_pylist(lines[number::n_files], schema=schema), paths[-1])
-    pq.write_table(
-        pa.table({"id": pa.array(sorted(world.removed), pa.string())}), folder / "removals.parquet"
-    )
+    sides = sides_of(world)
+    decided = {
+        "id": list(sides),
+        "reason": ["near duplicate" if name in world.removed else "" for name in sides],
+        "side": list(sides.values()),
+    }
+    pq.write_table(pa.table(decided), folder / "decisions.parquet")
     aliases = pa.Table.from_pylist(
         [dict(zip(ALIASES.names, step, strict=True)) for step in world.aliases], schema=ALIASES
     )
     pq.write_table(aliases, folder / "aliases.parquet")
-    return *made, [folder / "removals.parquet"]
+    return *made, [folder / "decisions.parquet"]
+
+
+def sides_of(world: World) -> dict[str, str]:
+    """The side of the split that each document is on, by id."""
+    digests = [text_digest(line["raw_content"].encode()) for line in world.documents]
+    ids, held = (line["id"] for line in world.documents), held_out(digests, SPLIT).tolist()
+    return {name: "heldout" if out else "train" for name, out in zip(ids, held, strict=True)}
 
 
 def claimed(
@@ -185,16 +198,15 @@ def claimed(
     def run(function: Any, tasks: Any, *, what: str) -> Counts:
         return Counts.total(counts for _, counts in executor.run(function, tasks, what=what))
 
-    documents, links, removed = tables
+    documents, links, decisions = tables
     claims = Claims(
         documents=documents,
         links=links,
-        removed=removed,
-        aliases=[path.with_name("aliases.parquet") for path in removed],
+        decisions=decisions,
+        aliases=[path.with_name("aliases.parquet") for path in decisions],
         folder=folder,
         out=folder / "claims.parquet",
         settings=settings,
-        splits=SPLITS,
         tokenizer="gpt2",
         text_encoding="plain",
         run=run,

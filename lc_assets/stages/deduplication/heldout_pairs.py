@@ -1,0 +1,155 @@
+"""`heldout_pairs`: which documents of a snapshot are similar to others of it, or of an older one,
+on the other side of the split.
+
+Held-out documents are few, so these pairs are found exactly, whether or not near duplicates are
+looked for: the sketches (`lc_assets.text.duplicates.sketches`) of documents that are trained on are
+looked up among those of held-out ones, and all pairs that may be as similar as the floor are
+compared by their texts. From 0.4 on a pair is missed with a probability below one in a million.
+Documents of fewer than 13 words have no pairs.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lc_assets.arrays import Booleans, Int64s, UInt64s
+from lc_assets.build.checks import DOCUMENTS_SUFFIX
+from lc_assets.build.recipe import Recipe
+from lc_assets.build.stage import THIS_AND_OLDER, BuildContext, Stage, StagingFolder
+from lc_assets.build.tables import read_table, write_table
+from lc_assets.counts import Counts
+from lc_assets.formats.arrays.npy import read_npy, write_npy
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.versions import Published
+from lc_assets.stages.deduplication.candidates import PAIRS, PairsTask
+from lc_assets.stages.deduplication.index import PLACE_BITS, keyed_tables
+from lc_assets.stages.deduplication.near_duplicate_pairs import (
+    pairs_are_as_alike_as_they_say,
+    publish_pairs,
+    the_pairs_add_up,
+)
+from lc_assets.stages.deduplication.verification import Part, verified_pairs
+from lc_assets.stages.documents.document_keys import SKETCHES_FILE
+from lc_assets.stages.tokens.tokenized_text import are_held_out, held_out, privacy_params
+from lc_assets.text.duplicates.clusters import Numbers
+from lc_assets.text.duplicates.sketches import index_sketches, similar_sketches
+from lc_assets.vocabulary import parse_document_id
+
+TABLE = "near_pairs.parquet"
+"""Of `lc_assets.stages.deduplication.near_duplicate_pairs.NEAR_PAIRS`, which share no band."""
+SKETCHES_AT_ONCE = 1 << 14
+
+
+def write_heldout_pairs(context: BuildContext, staging: StagingFolder) -> Counts:
+    """Write the pairs across the split of one snapshot, among itself and the older ones.
+
+    Raises:
+        NotPublished: when the keys of a snapshot's filtered documents are missing.
+        Mismatch: when keys are of other documents than the current filtered ones.
+    """
+    recipe, inputs = context.recipe, staging.inputs
+    keys = keyed_tables(inputs)
+    floor, work = recipe.near_duplicate_pairs.evidence_floor, staging.folder / SCRATCH / "search"
+    shutil.rmtree(work, ignore_errors=True)
+    read = [inputs[f"document_keys/{key}"].only(SKETCHES_FILE) for key in keys]
+    sketches = [read_npy(folder / SKETCHES_FILE) for folder in read]
+    sides = [_held_out(path, recipe) for path in keys.values()]
+    pairs = [np.empty((0, 2), np.int64), *_candidates(sketches, sides, floor)]
+    tasks = _write_candidates(np.concatenate(pairs), work, len(keys), floor)
+    paths, filtered = list(keys.values()), [inputs[f"filtered_documents/{key}"] for key in keys]
+    tables, counted = verified_pairs(
+        tasks,
+        context.executor,
+        lambda number, places: _parts_of(paths[number], filtered[number], places),
+        recipe.token_documents.privacy,
+    )
+    return publish_pairs(staging.folder / TABLE, tables, paths, work, counted)
+
+
+def _held_out(keys: Path, recipe: Recipe) -> Booleans:
+    digests = read_table(keys, ["tokenized_digest"])["tokenized_digest"]
+    return held_out(digests.to_pylist(), recipe.token_grid)
+
+
+def _candidates(
+    sketches: Sequence[UInt64s], sides: Sequence[Booleans], floor: float
+) -> Iterator[Int64s]:
+    """Pairs across the split that may be similar, ``(n, 2)`` numbers of documents, the lesser one
+    first; one of them is in the last snapshot.
+
+    Args:
+        sketches: of every snapshot, ``(documents, 32)``.
+        sides: which of its documents are held out.
+        floor: least similarity.
+    """
+    last, every = len(sketches) - 1, list(enumerate(zip(sketches, sides, strict=True)))
+    held = [part[side] for part, side in zip(sketches, sides, strict=True)]
+    names = [np.flatnonzero(side) | number << PLACE_BITS for number, side in enumerate(sides)]
+    of_all = index_sketches(np.concatenate(held)), np.concatenate(names)
+    of_last = index_sketches(held[last]), names[last]
+    for number, (part, side) in every:
+        index, whose = of_all if number == last else of_last
+        trained_on = np.flatnonzero(~side)
+        for start in range(0, len(trained_on), SKETCHES_AT_ONCE):
+            places = trained_on[start : start + SKETCHES_AT_ONCE]
+            for ours, others in similar_sketches(part[places], index, floor):
+                pairs = [places[ours] | number << PLACE_BITS, whose[others]]
+                yield np.sort(np.stack(pairs, axis=1), axis=1)
+
+
+def _write_candidates(pairs: Int64s, work: Path, n_files: int, floor: float) -> list[PairsTask]:
+    """Write the candidates of every snapshot, by their first documents, to be verified."""
+    tasks = [PairsTask(work=work, number=number, floor=floor) for number in range(n_files)]
+    pairs = pairs[np.lexsort([pairs[:, 1], pairs[:, 0]])]
+    for task in tasks:
+        ours = pairs[pairs[:, 0] >> PLACE_BITS == task.number]
+        columns = [ours[:, 0], ours[:, 1], np.zeros(len(ours), np.uint64)]
+        write_table(task.path("candidates"), pa.table(columns, schema=PAIRS))
+        write_npy(task.path("candidates", ".npy"), np.unique(ours))
+    return tasks
+
+
+def _parts_of(keys: Path, filtered: Published, places: Numbers) -> tuple[Part, ...]:
+    """The tables that hold some documents of a snapshot, with the place of each of their lines in
+    its keys; -1 for a line that is not needed.
+    """
+    names = read_table(keys, ["id"])["id"].take(pa.array(places)).to_pylist()
+    place_of = dict(zip(names, places.tolist(), strict=True))
+    shards = sorted({parse_document_id(name)[0].name for name in names})
+    files = [f"{shard}{DOCUMENTS_SUFFIX}" for shard in shards]
+    folder = filtered.only(*files)
+    ids = {file: read_table(folder / file, ["id"])["id"].to_pylist() for file in files}
+    return tuple(
+        (folder / file, [place_of.get(name, -1) for name in found]) for file, found in ids.items()
+    )
+
+
+def _params(recipe: Recipe, _: str) -> dict[str, Any]:
+    return {
+        "evidence_floor": recipe.near_duplicate_pairs.evidence_floor,
+        "heldout_fraction": recipe.token_grid.heldout_fraction,
+        "seed": recipe.token_grid.seed,
+    } | privacy_params(recipe)
+
+
+STAGE = Stage(
+    name="heldout_pairs",
+    description=(
+        "Held-out documents and similar ones that are trained on, within one snapshot and with "
+        "older ones; every pair is verified by its texts."
+    ),
+    code_version="1",
+    reads={"filtered_documents": THIS_AND_OLDER.summarized(), "document_keys": THIS_AND_OLDER},
+    params=_params,
+    checks=(the_pairs_add_up, pairs_are_as_alike_as_they_say),
+    wanted=are_held_out,
+    job="snapshot_documents",
+    kinds=("parquet", "duckdb"),
+    counted="pairs",
+    write=write_heldout_pairs,
+)
+"""Similar documents on both sides of the split."""

@@ -1,0 +1,55 @@
+"""What `document_keys` computes from each text: digests, as it is and as tokenized; a sketch."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lc_assets.arrays import UInt64s
+from lc_assets.build.settings.common import PrivacySettings
+from lc_assets.build.tables import opened_table
+from lc_assets.stages.tokens.tokenized_text import text_columns, text_digest, tokenized_text
+from lc_assets.text.duplicates.sketches import SKETCH_HASHES, sketch
+
+SKETCH = pa.field("sketch", pa.binary(8 * SKETCH_HASHES))
+"""A column of sketches, in scratch files."""
+_OF_TEXT = ("text_digest", "tokenized_digest", SKETCH.name)
+_TEXTS_AT_ONCE = 32
+
+
+def with_digests(
+    path: Path, schema: pa.Schema, privacy: PrivacySettings
+) -> Iterator[pa.RecordBatch]:
+    """The columns of a table of filtered documents that a schema names; digests and sketches are
+    made from the texts.
+    """
+    columns = [name for name in schema.names if name not in _OF_TEXT]
+    read = dict.fromkeys([*columns, *text_columns(privacy)])
+    with opened_table(path) as file:
+        for batch in file.iter_batches(_TEXTS_AT_ONCE, columns=list(read)):
+            arrays = {name: batch.column(name) for name in columns}
+            made: dict[str, list[Any]] = {name: [] for name in _OF_TEXT}
+            for line in batch.select(text_columns(privacy)).to_pylist():
+                raw, text = line["raw_content"], tokenized_text(line, privacy).text
+                own = text_digest(raw.encode())
+                made["text_digest"].append(own)
+                made["tokenized_digest"].append(own if text == raw else text_digest(text.encode()))
+                if SKETCH.name in schema.names:
+                    made[SKETCH.name].append(sketch(text).tobytes())
+            arrays |= {
+                name: pa.array(made[name], schema.field(name).type)
+                for name in _OF_TEXT
+                if name in schema.names
+            }
+            yield pa.record_batch([arrays[name] for name in schema.names], schema=schema)
+
+
+def without_sketches(parts: Iterable[pa.Table], sketches: list[UInt64s]) -> Iterator[pa.Table]:
+    """The parts of a table of documents; their sketches, if any, are appended to a list."""
+    for part in parts:
+        if SKETCH.name in part.column_names:
+            found = b"".join(part[SKETCH.name].to_pylist())
+            sketches.append(np.frombuffer(found, np.uint64).reshape(-1, SKETCH_HASHES))
+        yield part.select([name for name in part.column_names if name != SKETCH.name])

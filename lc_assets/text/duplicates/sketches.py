@@ -1,0 +1,112 @@
+"""Bottom-k sketches: which documents are at least so similar, without comparing all of them.
+
+A sketch holds the 32 smallest hashes of a document's distinct 13-grams. Of two documents of Jaccard
+index J each of the 32 smallest hashes of their union is in both sketches with probability J. They
+share fewer than `least_shared` of them with a probability of at most `MISSED`, and none with
+(1 - J)³²: 2.3e-10 at 0.5. Sketches that are not full hold all hashes.
+
+Source: Broder (1997), "On the resemblance and containment of documents".
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+
+from lc_assets.arrays import Int64s, UInt64s
+from lc_assets.text.duplicates.keys import SHINGLE_WORDS, grams_of
+
+SKETCH_HASHES = 32
+"""Hashes of a sketch."""
+MISSED = 1e-6
+"""Greatest probability that two documents of the least similarity are not found."""
+NONE = np.uint64(2**64 - 1)
+"""Fills a sketch of fewer hashes."""
+MATCHES_AT_ONCE = 1 << 24
+
+
+def sketch(text: str) -> UInt64s:
+    """The sketch of a text, ``(32,)`` uint64, ascending; of fewer than 13 words it is empty.
+
+    >>> [int((sketch("word " * n) != NONE).sum()) for n in (12, 13, 99)]
+    [0, 1, 1]
+    """
+    grams, n_words = grams_of(text, SHINGLE_WORDS)
+    found = np.full(SKETCH_HASHES, NONE)
+    if n_words >= SHINGLE_WORDS:
+        grams = np.sort(grams)
+        least = grams[np.append(True, grams[1:] != grams[:-1])][:SKETCH_HASHES]
+        found[: len(least)] = least
+    return found
+
+
+@cache
+def least_shared(floor: float) -> int:
+    """How many hashes full sketches of documents of this Jaccard index share, except with a
+    probability of at most `MISSED`; at least one.
+
+    >>> [least_shared(floor) for floor in (0.1, 0.5, 0.8)]
+    [1, 3, 13]
+    """
+    missed, shared = 0.0, 0
+    while missed <= MISSED and shared <= SKETCH_HASHES:
+        ways = comb(SKETCH_HASHES, shared)
+        missed += ways * floor**shared * (1 - floor) ** (SKETCH_HASHES - shared)
+        shared += 1
+    return max(1, shared - 1)
+
+
+class SketchIndex(NamedTuple):
+    """Hashes of some sketches, ascending; the number of each one's sketch; and how many hashes each
+    sketch has.
+    """
+
+    hashes: UInt64s
+    whose: Int64s
+    sizes: Int64s
+
+
+def index_sketches(sketches: UInt64s) -> SketchIndex:
+    """The index of some sketches, ``(n, 32)``."""
+    is_hash = sketches != NONE
+    hashes, whose = sketches[is_hash], np.nonzero(is_hash)[0]
+    order = np.argsort(hashes, kind="stable")
+    return SketchIndex(hashes[order], whose[order], is_hash.sum(axis=1))
+
+
+def similar_sketches(
+    sketches: UInt64s, index: SketchIndex, floor: float
+) -> Iterator[tuple[Int64s, Int64s]]:
+    """Pairs, of a sketch of ``(n, 32)`` and one of an index, that may have a Jaccard index of at
+    least ``floor``: their numbers, some at a time.
+
+    >>> texts = [" ".join(f"{at}" for at in range(start, start + 99)) for start in (0, 20, 90)]
+    >>> sketches = np.array([sketch(text) for text in texts])
+    >>> [[ours.tolist(), others.tolist()]
+    ...  for ours, others in similar_sketches(sketches[1:], index_sketches(sketches[:1]), 0.5)]
+    [[[0], [0]]]
+    """
+    values = sketches.ravel()
+    low, high = (np.searchsorted(index.hashes, values, side) for side in ("left", "right"))
+    counts = np.where(values == NONE, 0, high - low)
+    sizes, ends = (
+        (sketches != NONE).sum(axis=1),
+        np.cumsum(counts.reshape(len(sketches), -1).sum(1)),
+    )
+    start = 0
+    while start < len(sketches):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + MATCHES_AT_ONCE, "right")))
+        part = slice(start * SKETCH_HASHES, stop * SKETCH_HASHES)
+        n = counts[part]
+        first = np.repeat(low[part] - np.cumsum(n) + n, n)
+        others = index.whose[first + np.arange(n.sum())]
+        ours = np.repeat(np.arange(part.start, part.stop) // SKETCH_HASHES, n)
+        pairs, shared = np.unique(ours * len(index.sizes) + others, return_counts=True)
+        ours, others = np.divmod(pairs, max(1, len(index.sizes)))
+        least = np.ceil(floor * np.maximum(sizes[ours], index.sizes[others]) - 1e-6)
+        found = shared >= np.minimum(least_shared(floor), least)
+        yield ours[found], others[found]
+        start = stop
