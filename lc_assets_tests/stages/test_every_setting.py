@@ -171,6 +171,8 @@ CASES = {
     "longpack_documents.hub_share": (0.9, {}, "link_claims"),
     "longpack_documents.nofollow": ("drop", LINKED, "link_claims"),
     "longpack_documents.anchors": ("in_text", LINKED, "link_claims"),
+    "longpack_documents.redirects": (False, LINKED, "link_claims"),
+    "longpack_documents.canonical": (False, LINKED, "link_claims"),
     "longpack_documents.same_language": (False, LINKED, "link_claims"),
     "longpack_documents.untitled": ("first_line", LINKED, "link_claims"),
     "longpack_documents.rest": (True, LINKED, None),
@@ -260,6 +262,8 @@ OTHER_DATA = {
     "filtered_documents.killed_documents": "no worker is killed",
     "longpack_documents.hub_share": "no page of the made-up crawl is linked to that often",
     "longpack_documents.nofollow": "its only links with nofollow lead out of it",
+    "longpack_documents.redirects": "none of its addresses redirects",
+    "longpack_documents.canonical": "none of its pages names another address as its own",
     "longpack_documents.same_language": "its pages are of one language",
     "longpack_documents.untitled": "its pages have titles",
 }
