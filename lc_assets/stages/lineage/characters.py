@@ -21,7 +21,6 @@ from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN, token_spans
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage.spans import Span
-from lc_assets.stages.lineage.tracing import sources_of
 from lc_assets.stages.lineage.whereabouts import pages_within
 from lc_assets.stages.tokens.packing_tokens import LABEL
 from lc_assets.text.privacy.replacing import regions_of, replaced_in_rounds
@@ -51,13 +50,18 @@ def characters_of(lake: Lake, span: Span, column: int) -> Characters | None:
         Mismatch: if the tokens were made by a tokenizer that the lake's recipe does not name.
     """
     token = span.token_at(column)
-    tokens = _tokens_of(lake, span)
+    stage = "packing_tokens" if span.is_packed else "token_documents"
+    tokens = lake.require_input(span.published, stage)
     text, language = _text_of(lake, tokens, span)
     params = tokens.receipt.fingerprint.params
     privacy = msgspec.convert(params.get("privacy", {}), PrivacySettings)
+    regions, style = regions_of(language, privacy.phone_region), privacy.style
     edits, edited = list[list[Edit]](), text
-    for made, after in _replaced(text, language, privacy):
-        edits.append(made)
+    for found, values, after in replaced_in_rounds(
+        text, privacy.replace, regions, style=style, seed=privacy.seed
+    ):
+        pairs = zip(found, values, strict=True)
+        edits.append([(one.start, one.end, len(value)) for one, value in pairs])
         edited = after
     encoding: TextEncoding = params["text_encoding"]
     edits.append(list(_escaped(edited, encoding)))
@@ -91,12 +95,6 @@ def origin(edits: Sequence[Edit], character: int) -> tuple[int, int]:
     return character + moved, character + moved + 1
 
 
-def _tokens_of(lake: Lake, span: Span) -> Published:
-    if span.is_packed:
-        return sources_of(lake, span.published)[0]
-    return lake.require_input(span.published, "token_documents")
-
-
 def _text_of(lake: Lake, tokens: Published, span: Span) -> tuple[str, str]:
     """Text and language of a document as it was read."""
     shard, stage = parse_document_id(span.id)[0].name, "filtered_documents"
@@ -107,17 +105,6 @@ def _text_of(lake: Lake, tokens: Published, span: Span) -> tuple[str, str]:
     for line in lines_where(path, pc.field("id") == span.id):
         return line["raw_content"], line["language"]
     raise NotPublished(f"{path}: has no document {span.id}")
-
-
-def _replaced(
-    text: str, language: str, privacy: PrivacySettings
-) -> Iterator[tuple[list[Edit], str]]:
-    regions = regions_of(language, privacy.phone_region)
-    for found, values, after in replaced_in_rounds(
-        text, privacy.replace, regions, style=privacy.style, seed=privacy.seed
-    ):
-        pairs = zip(found, values, strict=True)
-        yield [(one.start, one.end, len(value)) for one, value in pairs], after
 
 
 def _escaped(text: str, encoding: TextEncoding) -> Iterator[Edit]:
