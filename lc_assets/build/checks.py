@@ -28,6 +28,7 @@ from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.publishing import finished
 from lc_assets.records import record
+from lc_assets.vocabulary import parse_document_id
 
 DOCUMENTS_SUFFIX = ".documents.parquet"
 DROPPED_SUFFIX = ".dropped.parquet"
@@ -82,6 +83,12 @@ def documents_files(folder: Path) -> list[Path]:
 def dropped_files(folder: Path) -> list[Path]:
     """The tables of dropped documents of a version, sorted by shard."""
     return finished(folder.glob(f"*{DROPPED_SUFFIX}"))
+
+
+def files_holding(ids: Iterable[str], files: Iterable[Path]) -> list[Path]:
+    """Those tables of shards' documents that may hold some documents."""
+    shards = {parse_document_id(name)[0].name for name in ids}
+    return [path for path in files if path.name.removesuffix(DOCUMENTS_SUFFIX) in shards]
 
 
 def evenly_spaced(n_items: int, most: int) -> list[int]:

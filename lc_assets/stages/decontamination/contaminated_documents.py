@@ -9,6 +9,7 @@ is summarised, because document frequencies are known only then. ``items.parquet
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ import msgspec
 import numpy as np
 
 from lc_assets.build.building import run_shards
+from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import (
     DOCUMENTS_SUFFIX,
     DocumentsTask,
     documents_files,
     evenly_spaced,
+    files_holding,
     reads_all_upstream_documents,
     shard_counts_match,
 )
@@ -243,25 +246,30 @@ def the_text_holds_what_the_evidence_says(check_input: CheckInput) -> CheckResul
     for line in evidence_lines(check_input.folder):
         by_id.setdefault(line["id"], []).append(line)
     names = sorted(by_id)
-    chosen = {names[place] for place in evenly_spaced(len(names), _CHECKED_DOCUMENTS)}
-    wrong = _other_evidence(check_input, chosen, by_id) if chosen else []
+    chosen = [names[place] for place in evenly_spaced(len(names), _CHECKED_DOCUMENTS)]
+    files = documents_files(check_input.only_input("filtered_documents").folder) if chosen else []
+    stated, params = {name: by_id[name] for name in chosen}, check_input.fingerprint.params
+    scan = partial(_other_evidence, check_input.folder, params, stated)
+    found = by_workers(check_input, scan, files_holding(chosen, files))
+    wrong = [name for names in found for name in names]
     return CheckResult(
         passed=not wrong,
-        message=f"{len(chosen):,} of {len(names):,} documents scanned again, {len(wrong):,} differ"
+        message=f"{len(chosen):,} of {len(by_id):,} documents scanned again, {len(wrong):,} differ"
         + (f", such as {wrong[0]}" if wrong else ""),
         values={"scanned again": len(chosen), "differ": len(wrong)},
     )
 
 
-def _other_evidence(check_input: CheckInput, chosen: set[str], by_id: dict[str, Any]) -> list[str]:
-    params = check_input.fingerprint.params
-    weigher = _open_weigher(check_input.folder, params["mode"])
+def _other_evidence(
+    folder: Path, params: Mapping[str, Any], stated: Mapping[str, Any], documents: Path
+) -> list[str]:
+    """Documents of a shard whose evidence is not as stated, by id."""
+    weigher = _open_weigher(folder, params["mode"])
     return [
         line["id"]
-        for path in documents_files(check_input.only_input("filtered_documents").folder)
-        for line in read_lines(path, ["id", "raw_content"], batch_lines=16)
-        if line["id"] in chosen
-        and by_id[line["id"]]
+        for line in read_lines(documents, ["id", "raw_content"], batch_lines=16)
+        if line["id"] in stated
+        and stated[line["id"]]
         != _evidence(
             weigher,
             line["id"],

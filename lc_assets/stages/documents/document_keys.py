@@ -32,10 +32,10 @@ import pyarrow.parquet as pq
 from lc_assets.build.building import run_shards
 from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import (
-    DOCUMENTS_SUFFIX,
     DocumentsTask,
     documents_files,
     evenly_spaced,
+    files_holding,
     reads_all_upstream_documents,
 )
 from lc_assets.build.lookups import KeyedTable, read_some, regrouped, write_parts_in_groups
@@ -271,11 +271,9 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
         same = same and sketches.shape == (n_listed, SKETCH_HASHES)
         for place, line in zip(places, stated.values(), strict=True) if same else ():
             line[SKETCH.name] = sketches[place].tobytes()
-    shards = {parse_document_id(name)[0].name for name in stated}
-    chosen = [path for path in files if path.name.removesuffix(DOCUMENTS_SUFFIX) in shards]
     privacy, digests = privacy_of(check_input.fingerprint.params), dict[str, dict[str, Any]]()
     again = partial(_digests_again, chosen=set(stated), schema=schema, privacy=privacy)
-    for of in by_workers(check_input, again, chosen):
+    for of in by_workers(check_input, again, files_holding(stated, files)):
         digests |= of
     wrong = [name for name, found in stated.items() if digests.get(name) != found]
     return CheckResult(
