@@ -30,7 +30,6 @@ from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.tables import read_lines
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.lists.word_lists import read_special_words
-from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.publishing import gzip_member
 from lc_assets.stages.file_lakes import build_for, context_over_files
 from lc_assets.stages.longpack.longpack_documents import spans_files
@@ -222,9 +221,8 @@ def packed(archive: Path, out: Path, **settings: object) -> dict[str, object]:
     return built
 
 
-def densities(built: dict[str, object], n_tokens: int, n_documents: int = 60) -> None:
-    """Print pairs per token by distance, of texts of about one length each."""
-    tokenizer = tokenizer_of("gpt2")
+def densities(built: dict[str, object], n_chars: int, n_documents: int = 60) -> None:
+    """Print pairs per 1,000 characters by distance, of texts of one length."""
     pages = [
         line["raw_content"]
         for path in documents_files(built["filtered_documents"].published.folder)
@@ -238,25 +236,17 @@ def densities(built: dict[str, object], n_tokens: int, n_documents: int = 60) ->
     chosen = random.Random(64)  # noqa: S311 - made-up text is no secret
     chosen.shuffle(pages)
 
-    def cut(text: str) -> str:
-        return tokenizer.decode(tokenizer.encode(text)[:n_tokens])
-
-    def long_ones(texts: list[str]) -> list[str]:
-        likely = [text for text in texts if len(text) > 3 * n_tokens]
-        found = (text for text in likely if len(tokenizer.encode(text)) >= n_tokens)
-        return [cut(text) for text, _ in zip(found, range(n_documents), strict=False)]
-
     def joined() -> Iterator[str]:
         rest = iter(pages)
         for _ in range(n_documents):
             text = ""
-            while len(text) < 6 * n_tokens:
+            while len(text) < n_chars:
                 text += next(rest, "The end. ") + "\n\n"
-            yield cut(text)
+            yield text[:n_chars]
 
     sets = {
-        "packed": long_ones(documents),
-        "natural": long_ones(pages),
+        "packed": [text[:n_chars] for text in documents if len(text) >= n_chars][:n_documents],
+        "natural": [text[:n_chars] for text in pages if len(text) >= n_chars][:n_documents],
         "concatenated": list(joined()),
     }
     sets["shuffled"] = []
@@ -272,10 +262,12 @@ def densities(built: dict[str, object], n_tokens: int, n_documents: int = 60) ->
         special.stop, special.pronouns, special.abbreviations, background.common(0.05)
     )
     finder = LexicalConcepts(special)
-    print(f"pairs per token at {n_tokens:,} tokens, by sentences between: {bucket_names(EDGES)}")
+    print(
+        f"pairs per 1,000 characters of {n_chars:,}, by sentences between: {bucket_names(EDGES)[1:]}"
+    )
     for name, texts in sets.items():
         counted = [count_referrals(finder.mentions(text), EDGES).pairs[1:] for text in texts]
-        means = np.array(counted or [[0] * (len(EDGES) + 1)]).mean(axis=0) / n_tokens
+        means = np.array(counted or [[0] * (len(EDGES) + 1)]).mean(axis=0) * 1000 / n_chars
         print(
             f"{name:12} {len(texts):3} documents",
             " ".join(f"{one:.3f}" for one in means),
@@ -295,8 +287,8 @@ def main(folder: Path) -> None:
             built = packed(
                 archive, folder / f"lake-{roots}-{number}", roots=roots, **common, **step
             )
-    for n_tokens in (4096, 16_384):
-        densities(built, n_tokens)
+    for n_chars in (16_000, 64_000):
+        densities(built, n_chars)
 
 
 if __name__ == "__main__":
