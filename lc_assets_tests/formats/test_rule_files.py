@@ -8,6 +8,7 @@ from lc_assets.formats.lists.rule_files import (
     parse_threshold,
     preset_names,
     read_rules,
+    rule_on,
     with_thresholds,
 )
 from lc_assets.text.rules.rules import LineEdit
@@ -189,6 +190,69 @@ def test_what_is_neither_preset_nor_file_is_refused_with_the_presets_names(
 def test_a_broken_file_is_refused_by_file_and_rule(text, message):
     with pytest.raises(BadInput, match=f"^here.*{message}" if "here" not in message else message):
         parse_rules(text, where="here")
+
+
+def extending(*, edits=False, **keys) -> str:
+    table = "".join(f"{key} = {value}\n" for key, value in keys.items())
+    edited = '[lines]\nedit = "c4"\n' if edits else ""
+    return f'name = "mine"\n{edited}[[rule]]\n{SOUND.replace("words", "mine")}\n[[rule]]\n{table}'
+
+
+def test_the_rules_of_a_preset_take_a_rules_place():
+    """In their order, some of them, or all but some."""
+    lucie = read_rules("redpajama-lucie").rules
+    preset = '"redpajama-lucie"'
+    for keys, expected in (
+        ({}, lucie),
+        ({"only": '["words", "top_4gram"]'}, (lucie[0], lucie[8])),
+        ({"without": '["words"]'}, lucie[1:]),
+    ):
+        rules = parse_rules(extending(extends=preset, **keys), where="here").rules
+        assert (rules[0].name, rules[1:]) == ("mine", expected)
+    both = extending(extends=preset, only='["words"]') + "[[rule]]\n" + SOUND
+    with pytest.raises(BadInput, match="more than one is called words"):
+        parse_rules(both, where="here")
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"extends": '"gopher"'}, "here: rule 2: there is no preset 'gopher': c4, fineweb"),
+        ({"extends": '"c4"', "only": '["words"]'}, "rule 2: c4 has no rule words: lorem_ipsum"),
+        ({"extends": '"c4"', "without": '["x"]'}, "c4 has no rule x"),
+        ({"extends": '"c4"', "at_most": 1}, "unknown field `at_most`"),
+        ({"extends": 5}, "Expected `str`, got `int`"),
+    ],
+)
+def test_an_extension_that_means_nothing_is_refused(keys, message):
+    with pytest.raises(BadInput, match=message):
+        parse_rules(extending(**keys), where="here")
+
+
+def test_rules_on_the_unedited_text_have_columns_of_their_own():
+    """Where nothing is edited there is but one text."""
+    keys = {"extends": '"gopher-datatrove"', "only": '["stop_words"]', "unedited": "true"}
+    edited = parse_rules(extending(edits=True, **keys), where="here")
+    assert [rule.column for rule in edited.rules] == [
+        "rps_doc_word_count",
+        "stop_words_distinct:raw@unedited",
+    ]
+    plain = parse_rules(extending(**keys), where="here")
+    assert plain.rules[1].column == "stop_words_distinct:raw"
+    assert with_thresholds(edited, {"stop_words": {"at_least": 1}}).rules[1].unedited
+    assert rule_on("stop_words_distinct:raw@unedited", at_least=2).column == edited.rules[1].column
+
+
+def test_fineweb_and_refinedweb_are_in_the_order_of_their_papers():
+    """Language, Gopher's repetition, its quality, then what is tested of edited lines."""
+    for name in ("fineweb", "refinedweb"):
+        rules = read_rules(name).rules
+        assert [rule.signal for rule in rules[:2]] == ["language_is", "language_probability"]
+        assert {rule.unedited for rule in rules[2:23]} == {True}
+        assert not any(rule.unedited for rule in (*rules[:2], *rules[23:]))
+        assert [rule.name for rule in rules[15:23]] == [
+            rule.name for rule in read_rules("gopher-paper").rules[:8]
+        ]
 
 
 def test_thresholds_are_changed_by_name_and_the_rest_stays():

@@ -15,6 +15,13 @@
     at_most = 10
     source = "Rae et al. 2021, A.1.1"
 
+In the place of a rule there may be those of a preset::
+
+    [[rule]]
+    extends = "gopher-datatrove"
+    without = ["words"]                    # or only = [...], by name
+    unedited = true                        # they test the text before its lines are edited
+
 ========  ======  ==========================================================
 key       type    must be there
 ========  ======  ==========================================================
@@ -24,6 +31,7 @@ words     string  yes for measures that depend on it; not allowed elsewhere
 at_least  number  one of the two; finite
 at_most   number
 source    string  no
+unedited  bool    no; true tests the text before its lines are edited
 lines     table   no; ``edit`` names the editing, other keys are its settings
 ========  ======  ==========================================================
 
@@ -32,6 +40,7 @@ files of the same kind, in ``lc_assets/presets``.
 """
 
 import contextlib
+import itertools
 import math
 import re
 import tomllib
@@ -48,7 +57,7 @@ from msgspec import structs
 from lc_assets.errors import BadInput
 from lc_assets.text.rules.columns import known_signals, words_allowed
 from lc_assets.text.rules.line_rules import line_rules_of
-from lc_assets.text.rules.rules import LineEdit, Rule, RuleSet
+from lc_assets.text.rules.rules import UNEDITED, LineEdit, Rule, RuleSet
 from lc_assets.vocabulary import NO_RULES
 
 _PRESETS = resources.files("lc_assets") / "presets"
@@ -66,6 +75,14 @@ class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at_least: float | None = None
     at_most: float | None = None
     source: str = ""
+    unedited: bool = False
+
+
+class _Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    extends: Text
+    only: list[str] | None = None
+    without: list[str] = []
+    unedited: bool = False
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,7 +138,10 @@ def parse_rules(text: str, *, where: str) -> RuleSet:
         raise BadInput(f"{where}: not TOML: {error}") from error
     with _naming(where):
         file = msgspec.convert(table, _File)
-        rules = tuple(_rule(rule, f"rule {number}") for number, rule in enumerate(file.rule, 1))
+        found = (_rules(table, f"rule {number}") for number, table in enumerate(file.rule, 1))
+        rules = tuple(itertools.chain.from_iterable(found))
+        if file.lines is None:
+            rules = tuple(replace(rule, unedited=False) for rule in rules)
         edit = None if file.lines is None else _edit(file.lines)
         return RuleSet(file.name, rules, edit)
 
@@ -186,8 +206,9 @@ def rule_on(column: str, **bounds: float | None) -> Rule:
     Raises:
         BadInput: when there is no such column, or it has no bound.
     """
-    signal, colon, words = column.partition(":")
-    table = {"name": column, "signal": signal, "source": "setting", **bounds}
+    signal, colon, words = column.removesuffix(UNEDITED).partition(":")
+    of_whole = column.endswith(UNEDITED)
+    table = {"name": column, "signal": signal, "source": "setting", "unedited": of_whole, **bounds}
     return _rule(table | ({"words": words} if colon else {}), "")
 
 
@@ -207,6 +228,26 @@ def _text_of(file: Traversable | Path, where: str) -> str:
         raise BadInput(
             f"{where}: no readable file of rules; the presets are {', '.join(preset_names())}"
         ) from error
+
+
+def _rules(table: Mapping[str, Any], place: str) -> tuple[Rule, ...]:
+    """A table's rule, or those of the preset that it names."""
+    if "extends" not in table:
+        return (_rule(table, place),)
+    with _naming(place):
+        stated = msgspec.convert(table, _Preset)
+        if stated.extends not in preset_names():
+            raise BadInput(f"there is no preset {stated.extends!r}: {', '.join(preset_names())}")
+        rules = read_rules(stated.extends).rules
+        known = [rule.name for rule in rules]
+        if unknown := sorted({*(stated.only or ()), *stated.without} - set(known)):
+            raise BadInput(f"{stated.extends} has no rule {', '.join(unknown)}: {', '.join(known)}")
+    wanted = set(known if stated.only is None else stated.only) - set(stated.without)
+    return tuple(
+        replace(rule, unedited=rule.unedited or stated.unedited)
+        for rule in rules
+        if rule.name in wanted
+    )
 
 
 def _rule(table: Mapping[str, Any], place: str) -> Rule:

@@ -11,10 +11,12 @@ column                  comes from
 ``perplexity``
 any other               `lc_assets.text.measures.measures`, from the text; those of a line editing
                         (``c4_*``, ``refinedweb_*``) from the text before its lines are edited
+``*@unedited``          the same without this end, from the text before its lines are edited
 ======================  ========================================================================
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from lc_assets.errors import BadInput
 from lc_assets.text.measures.measures import MEASURES, columns, measure
@@ -27,6 +29,7 @@ from lc_assets.text.rules.models import (
     Offered,
     model_values,
 )
+from lc_assets.text.rules.rules import UNEDITED
 from lc_assets.text.signals.names import (
     BULLET_LINES,
     CCNET_SIGNALS,
@@ -87,7 +90,8 @@ def require_computable(
             if getattr(lists, name) != getattr(NO_LISTS, name)
         ),
     }
-    lost = sorted((set(wanted) & _NOT_OF_TEXT_ALONE.keys()) - given)
+    plain = {column.removesuffix(UNEDITED) for column in wanted}
+    lost = sorted((plain & _NOT_OF_TEXT_ALONE.keys()) - given)
     if lost:
         raise BadInput(
             f"{', '.join(lost)}: cannot be computed without {_NOT_OF_TEXT_ALONE[lost[0]]}"
@@ -117,6 +121,16 @@ def values_of(
     Raises:
         BadInput: when a column does not exist, or its list or model is not given.
     """
+    of_whole = {column for column in wanted if column.endswith(UNEDITED)}
+    if of_whole:
+        whole = replace(document, text=document.whole, edited_from=None)
+        plain = [column.removesuffix(UNEDITED) for column in of_whole]
+        before = values_of(whole, plain, lists, models)
+        after = values_of(document, [*set(wanted) - of_whole], lists, models)
+        return {
+            column: before[column.removesuffix(UNEDITED)] if column in of_whole else after[column]
+            for column in wanted
+        }
     found: dict[str, float | None] = dict(document.copied)
     if not _NOT_OF_TEXT_ALONE.keys().isdisjoint(wanted):
         require_computable(wanted, lists, models)

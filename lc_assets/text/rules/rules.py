@@ -22,6 +22,9 @@ from lc_assets.arrays import Booleans, Floats
 from lc_assets.errors import BadInput
 from lc_assets.records import frozen, record
 
+UNEDITED = "@unedited"
+"""End of the name of a column of the text before its lines were edited."""
+
 
 @record
 class Rule:
@@ -37,6 +40,7 @@ class Rule:
         source: source of the bounds, such as ``Rae et al. 2021``.
         words: what a word is, for a measure that depends on it, such as ``whitespace``; empty
             otherwise.
+        unedited: whether the text before its lines were edited is tested.
 
     Raises:
         BadInput: when it has no bound, a bound that is not a finite number, or a lower bound above
@@ -49,6 +53,7 @@ class Rule:
     at_most: float | None = None
     source: str = ""
     words: str = ""
+    unedited: bool = False
 
     def __post_init__(self) -> None:
         bounds = [bound for bound in (self.at_least, self.at_most) if bound is not None]
@@ -89,8 +94,9 @@ class Rule:
 
     @property
     def column(self) -> str:
-        """Name of the column that is tested: ``signal``, or ``signal:words``."""
-        return f"{self.signal}:{self.words}" if self.words else self.signal
+        """Name of the column that is tested: ``signal``, or ``signal:words``; then `UNEDITED`."""
+        of_words = f"{self.signal}:{self.words}" if self.words else self.signal
+        return of_words + UNEDITED if self.unedited else of_words
 
     @property
     def lowest(self) -> float:
