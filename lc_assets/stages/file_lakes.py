@@ -34,6 +34,7 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
 from lc_assets.execution.local import LocalExecutor
+from lc_assets.formats.corpora.containers import SUFFIXES, TEXT
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.partition import CURRENT
@@ -104,9 +105,11 @@ def context_over_files(
         how: other settings of the sources.
 
     Raises:
-        BadInput: when an input does not exist or contains ``out``, or ``out`` holds something other
-            than a lake of these inputs.
+        BadInput: when an input does not exist or contains ``out``, or ``out`` is named like a file
+            of documents or holds something other than a lake of these inputs.
     """
+    if out.name.endswith((*SUFFIXES, *TEXT)) and not out.is_dir():
+        raise BadInput(f"{out}: would be a folder, not a file of documents; name it otherwise")
     for path in inputs:
         if out.resolve().is_relative_to(path.resolve()):
             raise BadInput(f"{out} lies in {path}, which is read: name a folder elsewhere")

@@ -73,6 +73,8 @@ def test_paragraphs_are_removed_after_documents(lc, searched):
         (["in", "out", "--by", ","], "name at least one of digest, text, url and near"),
         (["in", "out", "--threshold", "7"], "not a setting of RemovalSettings"),
         (["nowhere", "out"], "nowhere: no such folder or file"),
+        (["in", "out.jsonl"], "out.jsonl: would be a folder, not a file of documents"),
+        (["in", "out", "--shingle-size", "2"], "not a setting of SignatureSettings"),
     ],
 )
 def test_unusable_arguments_are_one_sentence_and_2(lc, arguments, words, tmp_path, monkeypatch):

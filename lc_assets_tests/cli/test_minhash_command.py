@@ -30,7 +30,7 @@ def test_the_command_prints_a_summary_that_balances(tmp_path, lc):
         "3 documents = 2 in the tables + 1 that could not be read",
     )
     words = " ".join(said.out.split())
-    assert "dropped: no text 1 signatures computed 1 texts of fewer than 13 words 1" in words
+    assert "dropped: no text 1 signatures computed 1 texts shorter than a shingle 1" in words
     assert label_in(tmp_path / "out") == FAST.label
     assert lc("show", tmp_path / "out").code == lc("verify", tmp_path / "out").code == 0
 

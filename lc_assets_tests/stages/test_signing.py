@@ -81,7 +81,7 @@ def test_published_and_computed_signatures_are_the_same_bytes(tmp_path):
     assert (
         extra["signatures published"],
         extra["signatures computed"],
-        extra["texts of fewer than 13 words"],
+        extra["texts shorter than a shingle"],
     ) == (9 + 7, 2 + 9, 0)
     assert (extra["published signatures checked"], extra["published signatures that differ"]) == (
         8,
@@ -163,7 +163,7 @@ def test_files_are_signed_and_everything_is_counted(tmp_path, workers):
     counts = counts_of(built)
     assert (counts.seen, counts.kept, counts.dropped) == (9, 7, {"no text": 1, "not JSON": 1})
     assert counts.extra["signatures computed"] == 6
-    assert counts.extra["texts of fewer than 13 words"] == 1
+    assert counts.extra["texts shorter than a shingle"] == 1
     folder = built["document_signatures"]["in"].published.folder
     (part,) = read_signatures(folder / "a.minhash.parquet", where="a")
     assert part.ids == [*(f"in/a/line-{number}" for number in range(5)), "in/a/line-7"]

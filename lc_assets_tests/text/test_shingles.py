@@ -123,3 +123,13 @@ def test_long_monotonous_text_takes_linear_time(text):
 def test_a_shingle_has_words():
     with pytest.raises(BadInput, match="at least one"):
         shingle_hashes("a b", n=0)
+
+
+@given(st.text(max_size=40), st.integers(1, 13))
+def test_characters_are_those_of_the_normalized_words(text, n):
+    """Two texts share as many shingles as runs of characters, spaces between words included."""
+    normalized = normalize(text)
+    runs = {normalized[at : at + n] for at in range(max(len(normalized) - n + 1, 1))} - {""}
+    assert len(shingle_hashes(text, n, "characters")) == len(runs)
+    hashes, n_characters = grams_of(text, 1, "characters")
+    assert len(hashes) == n_characters == len(normalized)

@@ -141,9 +141,13 @@ class SignatureSettings(Settings):
             has them (it does with ``raw_snapshot.minhash``), and computes the same bit for bit for
             every document that they lack; ``computed`` reads none; ``fast`` computes this package's
             own, eight times as fast.
+        shingle_size: words or characters of a shingle; other than 13 words need ``fast``.
+        shingle_of: which of the two.
     """
 
     signatures: Literal["published_or_computed", "computed", "fast"] = "published_or_computed"
+    shingle_size: Annotated[int, msgspec.Meta(ge=3, le=13)] = 13
+    shingle_of: Literal["words", "characters"] = "words"
 
 
 class NearDuplicateSettings(Settings):
@@ -152,7 +156,7 @@ class NearDuplicateSettings(Settings):
     Attributes:
         near: whether to search for near duplicates among the filtered documents of a snapshot and
             older ones.
-        evidence_floor: pairs with a lower Jaccard index of 13-grams are not published.
+        evidence_floor: pairs with a lower Jaccard index of shingles are not published.
     """
 
     near: bool = True
@@ -167,7 +171,7 @@ class RemovalSettings(Settings):
     """Which of several near duplicates are removed.
 
     Attributes:
-        threshold: least Jaccard index of 13-grams at which two documents are near duplicates;
+        threshold: least Jaccard index of shingles at which two documents are near duplicates;
             RedPajama-V2's ablations used 0.8.
         heldout_floor: if a held-out and a training document are at least this similar, one is
             removed; LongCrawl64 did not do this.

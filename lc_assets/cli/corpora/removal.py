@@ -56,6 +56,9 @@ def dedup(
     clean: CleanDocumentsSettings = settings_options(
         CleanDocumentsSettings(wanted=True), "paragraphs"
     ),
+    signed: SignatureSettings = options.settings_options(
+        SignatureSettings(signatures="fast"), "shingle_size", "shingle_of"
+    ),
 ) -> None:
     """Remove duplicates by digest, text, address and shingles; near ones are compared first.
 
@@ -75,7 +78,7 @@ def dedup(
         exact=[kind for kind in kinds if kind != NEAR],
     )
     settings = {
-        "document_signatures": SignatureSettings(signatures="fast"),
+        "document_signatures": signed,
         "near_duplicate_pairs": replaced(pairs, near=NEAR in kinds),
         "removed_documents": removal,
         "clean_documents": clean,

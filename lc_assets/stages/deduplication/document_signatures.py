@@ -10,6 +10,7 @@ differs, published and computed ones are not comparable, and a check fails.
 import contextlib
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from lc_assets.build.checks import (
     shard_counts_match,
 )
 from lc_assets.build.settings.common import PrivacySettings
+from lc_assets.build.settings.documents import SignatureSettings
 from lc_assets.build.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
@@ -36,7 +38,7 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import read_lines, read_table
 from lc_assets.counts import Counts
-from lc_assets.errors import CorruptFile
+from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.redpajama.minhash import (
     SignaturesWriter,
     read_signatures,
@@ -52,11 +54,13 @@ from lc_assets.stages.tokens.tokenized_text import (
     text_columns,
     tokenized_text,
 )
+from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles
 from lc_assets.text.duplicates.minhash import (
     FAST,
     RPV2,
-    SCHEMES,
+    MinHashScheme,
     Signature,
+    fast_scheme,
     signature,
 )
 from lc_assets.vocabulary import parse_document_id
@@ -68,7 +72,7 @@ CHECKED_DOCUMENTS = 4
 PUBLISHED, COMPUTED, TOO_SHORT = (
     "signatures published",
     "signatures computed",
-    "texts of fewer than 13 words",
+    "texts shorter than a shingle",
 )
 BROKEN, CHECKED, DIFFERENT = (
     "published files broken",
@@ -83,14 +87,29 @@ class SignTask(DocumentsTask):
 
     Attributes:
         published: RedPajama-V2's signatures of the shard, if enabled and available.
-        scheme: label of the scheme that computes.
+        shingles: of the scheme that computes; None for RedPajama-V2's.
         privacy: what is replaced in a text before it is signed.
     """
 
     upstream: Upstream
     published: UpstreamFile | None
-    scheme: str
+    shingles: Shingles | None
     privacy: PrivacySettings
+
+
+def shingles_of(settings: SignatureSettings) -> Shingles:
+    """The shingles of all signatures.
+
+    Raises:
+        BadInput: when they are not RedPajama-V2's, though its signatures are wanted.
+    """
+    shingles = Shingles(settings.shingle_size, settings.shingle_of)
+    if shingles != PUBLISHED_SHINGLES and settings.signatures != "fast":
+        raise BadInput(
+            "document_signatures: RedPajama-V2's signatures are of 13 words; leave out "
+            'shingle_size and shingle_of, or set signatures = "fast"'
+        )
+    return shingles
 
 
 def write_document_signatures(context: BuildContext, staging: StagingFolder) -> Counts:
@@ -104,7 +123,7 @@ def write_document_signatures(context: BuildContext, staging: StagingFolder) -> 
         context.recipe.document_signatures,
         context.recipe.token_documents.privacy,
     )
-    scheme = FAST if settings.signatures == "fast" else RPV2
+    shingles = shingles_of(settings)
     published = _published_files(staging.inputs, snapshot)
     are_read = settings.signatures == "published_or_computed" and not privacy.replace
     wanted = published if are_read else {}
@@ -114,7 +133,7 @@ def write_document_signatures(context: BuildContext, staging: StagingFolder) -> 
             folder=staging.folder,
             upstream=context.upstream,
             published=wanted.get(path.name.removesuffix(DOCUMENTS_SUFFIX)),
-            scheme=scheme.label,
+            shingles=shingles if settings.signatures == "fast" else None,
             privacy=privacy,
         )
         for path in documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
@@ -146,7 +165,7 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
 def sign_shard(task: SignTask) -> Counts:
     """Sign one shard's documents, in their order."""
     counts = Counter({PUBLISHED: 0, COMPUTED: 0, TOO_SHORT: 0, BROKEN: 0, CHECKED: 0, DIFFERENT: 0})
-    scheme = SCHEMES[task.scheme]
+    scheme: MinHashScheme = RPV2 if task.shingles is None else fast_scheme(task.shingles)
     published = _published(task, counts)
     path = task.folder / f"{task.name}{MINHASH_SUFFIX}"
     with (
@@ -201,7 +220,7 @@ def _shard_id(name: str) -> str:
 
 
 def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
-    """The files list the filtered documents, in order; each has a signature or fewer than 13 words,
+    """The files list the filtered documents, in order; each has a signature or is too short,
     and bands agree.
     """
     found = by_workers(
@@ -219,8 +238,7 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
         )
     return CheckResult(
         passed=not wrong,
-        message="; ".join(wrong)
-        or f"{n_signed:,} signatures, {n_short:,} texts of fewer than 13 words",
+        message="; ".join(wrong) or f"{n_signed:,} signatures, {n_short:,} {TOO_SHORT}",
         values={"signatures": n_signed, TOO_SHORT: n_short},
     )
 
@@ -279,6 +297,7 @@ STAGE = Stage(
         {
             "signatures": recipe.document_signatures.signatures,
             "schemes": [RPV2.label, FAST.label],
+            "shingles": asdict(shingles_of(recipe.document_signatures)),
         }
         | privacy_params(recipe)
     ),

@@ -15,6 +15,7 @@ threshold costs no comparison.
 import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
+from lc_assets.stages.deduplication.document_signatures import shingles_of
 from lc_assets.stages.deduplication.index import (
     BANDS,
     PLACE_BITS,
@@ -55,7 +57,7 @@ from lc_assets.stages.tokens.tokenized_text import (
     tokenized_text,
 )
 from lc_assets.text.duplicates.clusters import Numbers
-from lc_assets.text.duplicates.keys import Hashes, jaccard, shingle_hashes
+from lc_assets.text.duplicates.keys import Hashes, Shingles, jaccard, shingle_hashes
 from lc_assets.vocabulary import Shard, parse_document_id
 
 NEAR_PAIRS = pa.schema(
@@ -103,6 +105,7 @@ def write_near_duplicate_pairs(context: BuildContext, staging: StagingFolder) ->
             first_new=sum(file.snapshot != snapshot for file in files),
             floor=settings.evidence_floor,
             privacy=context.recipe.token_documents.privacy,
+            shingles=shingles_of(context.recipe.document_signatures),
         )
         documents = [documents_path(file.folder, file.number) for file in files]
         return publish_pairs(staging.folder / TABLE, tables, documents, work, counted)
@@ -212,6 +215,7 @@ def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, Hashes]:
     """Shingles of some documents; omits documents whose texts are not among the inputs."""
     found, shards = dict[str, Hashes](), set[Shard]()
     privacy = privacy_of(check_input.fingerprint.params)
+    shingles = Shingles(**check_input.fingerprint.params["shingles"])
     for name in ids:
         with contextlib.suppress(BadInput):
             shards.add(parse_document_id(name)[0])
@@ -220,7 +224,9 @@ def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, Hashes]:
         name = f"{shard.name}{DOCUMENTS_SUFFIX}"
         if filtered is not None and (path := filtered.only(name) / name).is_file():
             found |= {
-                line["id"]: shingle_hashes(tokenized_text(line, privacy).text)
+                line["id"]: shingle_hashes(
+                    tokenized_text(line, privacy).text, shingles.size, shingles.of
+                )
                 for line in read_lines(path, ["id", *text_columns(privacy)])
                 if line["id"] in ids
             }
@@ -233,6 +239,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "near": settings.near,
         "evidence_floor": settings.evidence_floor,
         "bands": [BANDS, ROWS],
+        "shingles": asdict(shingles_of(recipe.document_signatures)),
     } | privacy_params(recipe)
 
 

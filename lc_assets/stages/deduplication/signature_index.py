@@ -71,7 +71,7 @@ process.
 """
 CHECKED_FILES = 2
 """Number of files whose bands the check computes again from the signatures."""
-SIGNED, NOT_SIGNED = "cut into bands", "not signed: fewer than 13 words"
+SIGNED, NOT_SIGNED = "cut into bands", "not signed: shorter than a shingle"
 
 
 @record

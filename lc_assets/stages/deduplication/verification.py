@@ -32,7 +32,7 @@ from lc_assets.stages.deduplication.candidates import (
 from lc_assets.stages.deduplication.index import BANDS, PLACE_BITS, PLACES
 from lc_assets.stages.tokens.tokenized_text import text_columns, tokenized_text
 from lc_assets.text.duplicates.clusters import Hashes, Numbers, similarities
-from lc_assets.text.duplicates.keys import shingle_hashes
+from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles, shingle_hashes
 
 TASK_KEYS = 1 << 21
 """Least number of keys per task."""
@@ -55,12 +55,14 @@ class ShinglesTask:
         number: of the file.
         work: folder for scratch.
         privacy: what is replaced in a text before it is compared.
+        shingles: what they are.
     """
 
     parts: tuple[Part, ...]
     number: int
     work: Path
     privacy: PrivacySettings
+    shingles: Shingles
 
     def __str__(self) -> str:
         return str(self.parts[0][0])
@@ -75,6 +77,7 @@ def compared_pairs(
     first_new: int,
     floor: float,
     privacy: PrivacySettings,
+    shingles: Shingles = PUBLISHED_SHINGLES,
 ) -> tuple[list[Path], Counts]:
     """Find the pairs that share a band and have at least a Jaccard index.
 
@@ -86,6 +89,7 @@ def compared_pairs(
         first_new: number of the first new file: pairs of two older documents are skipped.
         floor: least Jaccard index.
         privacy: what is replaced in a text before it is compared.
+        shingles: that documents are compared by.
 
     Returns:
         See `verified_pairs`.
@@ -104,11 +108,15 @@ def compared_pairs(
     pairs = [PairsTask(work=work, number=number, floor=floor) for number in range(len(files))]
     list(executor.run(merge_pairs, pairs, what="merge candidates"))
     shutil.rmtree(work / "made")
-    return verified_pairs(pairs, executor, find, privacy)
+    return verified_pairs(pairs, executor, find, privacy, shingles)
 
 
 def verified_pairs(
-    pairs: Sequence[PairsTask], executor: Executor, find: Finder, privacy: PrivacySettings
+    pairs: Sequence[PairsTask],
+    executor: Executor,
+    find: Finder,
+    privacy: PrivacySettings,
+    shingles: Shingles = PUBLISHED_SHINGLES,
 ) -> tuple[list[Path], Counts]:
     """Compare the published candidates of some files.
 
@@ -117,18 +125,25 @@ def verified_pairs(
         executor: runs the tasks.
         find: locates texts.
         privacy: what is replaced in a text before it is compared.
+        shingles: that documents are compared by.
 
     Returns:
         Tables of `VERIFIED`, in order; and counts of candidates, documents and characters.
     """
     work = pairs[0].work
     places = {task.number: wanted_places(work, task.number) for task in pairs}
-    shingles = [
-        ShinglesTask(parts=find(number, wanted), number=number, work=work, privacy=privacy)
+    gathered = [
+        ShinglesTask(
+            parts=find(number, wanted),
+            number=number,
+            work=work,
+            privacy=privacy,
+            shingles=shingles,
+        )
         for number, wanted in places.items()
         if len(wanted)
     ]
-    read = list(executor.run(gather_shingles, shingles, what="read candidates"))
+    read = list(executor.run(gather_shingles, gathered, what="read candidates"))
     compared = list(executor.run(verify, pairs, what="compare"))
     shutil.rmtree(work / "shingles", ignore_errors=True)
     counted = Counts.total(counts for _, counts in [*read, *compared])
@@ -142,7 +157,7 @@ def gather_shingles(task: ShinglesTask) -> Counts:
     values, begins = shingles_paths(task.work, task.number)
     with publish(values) as draft, draft.open("wb") as stream:
         for place, text in _texts(task, set(wanted.tolist())):
-            shingles = shingle_hashes(text)
+            shingles = shingle_hashes(text, task.shingles.size, task.shingles.of)
             stream.write(shingles.tobytes())
             starts[place + 1] = len(shingles)
             n_chars += len(text)

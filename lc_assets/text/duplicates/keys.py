@@ -1,12 +1,14 @@
 """When documents are equal or similar: shingles, and keys of text, digest, URL and bands.
 
-A document is the set of its shingles: n-grams of normalized words, each a 64-bit number. Two
+A document is the set of its shingles, each a 64-bit number: n-grams of normalized words, or of the
+characters of these words with a space between two. Two
 documents are as similar as the Jaccard index of their sets. The hash is this package's own, the
 same on every machine and in every process. Among a million different n-grams the chance that any
 two share a number is 3 in 10⁸.
 
 ======  ============================================================================================
 word    `mix64` of FNV-1a, 64 bits, of the word's UTF-8 (lone surrogates in three bytes)
+char    `mix64` of its code point
 n-gram  `mix64` of (…(w₁·B + w₂)·B + …) + wₙ modulo 2⁶⁴, with B = 0x9E3779B97F4A7C15
 ======  ============================================================================================
 
@@ -26,6 +28,7 @@ band    a band of a MinHash signature: 48 bits of all its rows and 16 of its fir
 
 import hashlib
 import struct
+from typing import Literal
 
 import can_ada
 import numpy as np
@@ -33,7 +36,8 @@ import numpy as np
 from lc_assets.arrays import Bytes, Int32s, UInt32s, UInt64s
 from lc_assets.compiling import compiled
 from lc_assets.errors import BadInput
-from lc_assets.text.hashing import FNV_BASIS, FNV_PRIME, GOLDEN, mix64, mix64_kernel
+from lc_assets.records import frozen
+from lc_assets.text.hashing import FNV_BASIS, FNV_PRIME, GOLDEN, code_points, mix64, mix64_kernel
 from lc_assets.text.words import normalized_utf8
 
 Hashes = UInt64s
@@ -47,20 +51,40 @@ TERM_BITS = 20
 _SPACE = np.uint8(32)
 _BASIS, _PRIME, _BASE = np.uint64(FNV_BASIS), np.uint64(FNV_PRIME), np.uint64(GOLDEN)
 
+
+@frozen
+class Shingles:
+    """What the shingles of documents are.
+
+    Attributes:
+        size: words or characters of a shingle.
+        of: which of the two.
+    """
+
+    size: int = SHINGLE_WORDS
+    of: Literal["words", "characters"] = "words"
+
+
+PUBLISHED_SHINGLES = Shingles()
+"""RedPajama-V2's."""
+
 ROW_BITS = 16
 """Lowest bits of a band's key: they depend on the band's first row alone."""
 
 _TWO = struct.Struct("<QQ")
 
 
-def shingle_hashes(text: str, n: int = SHINGLE_WORDS) -> Hashes:
-    """The set of ``n``-grams of a text's normalized words.
+def shingle_hashes(
+    text: str, n: int = SHINGLE_WORDS, of: Literal["words", "characters"] = "words"
+) -> Hashes:
+    """The set of ``n``-grams of a text's normalized words or characters.
 
-    A text of fewer than ``n`` words is one shingle of all its words; a text without words has none.
+    A text of fewer than ``n`` of them is one shingle of all; a text without words has none.
 
     Args:
         text: the raw text.
-        n: words of a shingle.
+        n: words or characters of a shingle.
+        of: which of the two.
 
     Returns:
         ``(k,)`` uint64, ascending, without repeats.
@@ -72,22 +96,27 @@ def shingle_hashes(text: str, n: int = SHINGLE_WORDS) -> Hashes:
     [3, 1, 0]
     """
     if n < 1:
-        raise BadInput(f"a shingle of {n} words: expected at least one")
+        raise BadInput(f"a shingle of {n} {of}: expected at least one")
     # Twice as fast as np.unique: numpy sorts 64-bit numbers by vectors.
-    grams = np.sort(grams_of(text, n)[0])
+    grams = np.sort(grams_of(text, n, of)[0])
     is_new = np.ones(len(grams), dtype=np.bool_)
     is_new[1:] = grams[1:] != grams[:-1]
     return grams[is_new]
 
 
-def grams_of(text: str, n: int) -> tuple[Hashes, int]:
-    """Hashes of all ``n``-grams in the order of the text, repeats included; and the number of
-    words.
+def grams_of(text: str, n: int, of: Literal["words", "characters"] = "words") -> tuple[Hashes, int]:
+    """Hashes of all ``n``-grams of words or characters in the order of the text, repeats included;
+    and the number of words or characters.
     """
     normalized = normalized_utf8(text)
-    hashes = np.empty(len(normalized) // 2 + 1, np.uint64)
-    n_words = _word_hashes(normalized, hashes)
-    return hashes[: _gram_hashes(hashes[:n_words], n)], n_words
+    if of == "characters":
+        characters = bytes(normalized).decode("utf-8", "surrogatepass")
+        hashes = mix64(code_points(characters).astype(np.uint64))
+        n_units = len(hashes)
+    else:
+        hashes = np.empty(len(normalized) // 2 + 1, np.uint64)
+        n_units = _word_hashes(normalized, hashes)
+    return hashes[: _gram_hashes(hashes[:n_units], n)], n_units
 
 
 def jaccard(left: Hashes, right: Hashes) -> float:

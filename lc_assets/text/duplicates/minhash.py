@@ -4,7 +4,7 @@
 `RPV2`    RedPajama-V2's, bit for bit: SHA-1 of each 13-gram of normalized words, permutations
           modulo 2⁶¹ - 1
 `FAST`    the same words and bands, this package's own hash (`lc_assets.text.duplicates.keys`),
-          permutations modulo 2³²
+          permutations modulo 2³²; `fast_scheme` is the same of other shingles
 ========  ==========================================================================================
 
 The share of equal numbers estimates the Jaccard index J with a standard error of √(J (1 - J) /
@@ -21,14 +21,14 @@ Source: ``app/src/dedupe/minhash.py`` and ``dedupe/utils.py`` of togethercompute
 """
 
 import hashlib
-from types import MappingProxyType
+from functools import lru_cache
 
 import numpy as np
 
 from lc_assets.arrays import Array, Bytes, UInt32s, UInt64s
 from lc_assets.compiling import compiled, inlined
 from lc_assets.records import distinct, frozen
-from lc_assets.text.duplicates.keys import SHINGLE_WORDS, grams_of
+from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, SHINGLE_WORDS, Shingles, grams_of
 from lc_assets.text.hashing import GOLDEN, mix64
 from lc_assets.text.words import normalized_utf8
 
@@ -73,26 +73,29 @@ class MinHashScheme:
     Attributes:
         label: name and version, as stored with signatures; the version is raised when the same text
             would get another signature.
+        shingles: of which the signature is; of RedPajama-V2's scheme always 13 words.
         factors: ``(128,)``, of the permutations.
         terms: ``(128,)``, of the permutations.
     """
 
     label: str
+    shingles: Shingles
     factors: Array
     terms: Array
 
 
 def signature(text: str, scheme: MinHashScheme) -> Signature | None:
-    """The signature of a text, ``(128,)`` uint32; None when it has fewer than 13 normalized words.
+    """The signature of a text, ``(128,)`` uint32; None when it is shorter than a shingle.
 
     >>> text = "one two three four five six seven eight nine ten eleven twelve"
     >>> signature(text, RPV2) is None, signature(f"{text} thirteen", RPV2)[:2].tolist()
     (True, [1946175548, 3164831273])
     """
     numbers = np.empty(N_PERMUTATIONS, np.uint32)
-    if scheme is FAST:
-        grams, n_words = grams_of(text, SHINGLE_WORDS)
-        if n_words < SHINGLE_WORDS:
+    if scheme is not RPV2:
+        size = scheme.shingles.size
+        grams, n_units = grams_of(text, size, scheme.shingles.of)
+        if n_units < size:
             return None
         _multiply_minima(grams, scheme.factors, scheme.terms, numbers)
         return numbers
@@ -111,7 +114,7 @@ def _rpv2() -> MinHashScheme:
     draw = np.random.RandomState(42)
     ranges = [(1, _MODULUS), (0, _MODULUS)] * N_PERMUTATIONS
     draws = np.array([draw.randint(*bounds, dtype=np.uint64) for bounds in ranges], np.uint64)
-    return MinHashScheme("rpv2/1", draws[::2].copy(), draws[1::2].copy())
+    return MinHashScheme("rpv2/1", PUBLISHED_SHINGLES, draws[::2].copy(), draws[1::2].copy())
 
 
 def _fast() -> MinHashScheme:
@@ -120,15 +123,26 @@ def _fast() -> MinHashScheme:
     """
     draws = mix64(np.arange(1, N_PERMUTATIONS + 1, dtype=np.uint64) * np.uint64(GOLDEN))
     factors = (draws >> np.uint64(32) | np.uint64(1)).astype(np.uint32)
-    return MinHashScheme("lc-fast/1", factors, draws.astype(np.uint32))
+    return MinHashScheme("lc-fast/1", PUBLISHED_SHINGLES, factors, draws.astype(np.uint32))
 
 
 RPV2 = _rpv2()
 """RedPajama-V2's scheme; a published file without a label holds it."""
 FAST = _fast()
 """This package's own."""
-SCHEMES = MappingProxyType({scheme.label: scheme for scheme in (RPV2, FAST)})
-"""Every scheme, by label."""
+
+
+@lru_cache(maxsize=8)
+def fast_scheme(shingles: Shingles) -> MinHashScheme:
+    """This package's own scheme for other shingles.
+
+    >>> fast_scheme(Shingles(5)).label, fast_scheme(Shingles()) is FAST
+    ('lc-fast/1 of 5 words', True)
+    """
+    if shingles == FAST.shingles:
+        return FAST
+    label = f"{FAST.label} of {shingles.size} {shingles.of}"
+    return MinHashScheme(label, shingles, FAST.factors, FAST.terms)
 
 
 _PRIME = np.uint64(_MODULUS)

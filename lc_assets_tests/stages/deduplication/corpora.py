@@ -45,6 +45,11 @@ def edited(draw: random.Random, text: str, share: float) -> str:
     return " ".join([*found[:at], *words(draw, n), *found[at + n :]])
 
 
+def sprinkled(draw: random.Random, text: str, share: float) -> str:
+    """The text with each word replaced with this probability."""
+    return " ".join(words(draw, 1)[0] if draw.random() < share else word for word in text.split())
+
+
 def planted(seed: int, n: int = 60, n_words: int = 300) -> list[dict]:
     """Documents of which some are copies, copies with other punctuation, edited, or share a url or
     digest.
@@ -140,6 +145,7 @@ def deduplicate(
     near: bool = True,
     floor: float = 0.5,
     paragraphs: int | None = None,
+    signatures: SignatureSettings = SignatureSettings(signatures="fast"),  # noqa: B008
     **removal,
 ) -> Deduplicated:
     """Run the stages of `lc dedup`."""
@@ -149,7 +155,7 @@ def deduplicate(
         out,
         executor=LocalExecutor(workers=workers),
         settings={
-            "document_signatures": SignatureSettings(signatures="fast"),
+            "document_signatures": signatures,
             "near_duplicate_pairs": NearDuplicateSettings(near=near, evidence_floor=floor),
             "removed_documents": RemovalSettings(**removal),
             "clean_documents": CleanDocumentsSettings(wanted=True, paragraphs=paragraphs),

@@ -4,10 +4,12 @@ parts, and again.
 
 import pytest
 
+from lc_assets.build.settings.documents import SignatureSettings
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.stages.deduplication import removed_documents, verification
 from lc_assets.stages.deduplication.deciding import REASONS
 from lc_assets.stages.deduplication.removals import removals_in
+from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
 from lc_assets_tests.reference.preferences import Candidate, ranked, why
 from lc_assets_tests.stages.deduplication.corpora import (
     all_pairs_that_meet,
@@ -16,6 +18,7 @@ from lc_assets_tests.stages.deduplication.corpora import (
     lines,
     own,
     planted,
+    sprinkled,
     words,
     write,
 )
@@ -266,6 +269,52 @@ def test_a_file_that_changed_while_it_was_read_is_noticed(tmp_path, monkeypatch)
     monkeypatch.setattr(removed_documents, "decide", changed)
     with pytest.raises(Mismatch, match="has changed since the manifest was made"):
         deduplicate([source], tmp_path / "out")
+
+
+def of_shingles(size: int, of: str) -> SignatureSettings:
+    return SignatureSettings(signatures="fast", shingle_size=size, shingle_of=of)
+
+
+@pytest.mark.parametrize(
+    ("size", "of", "threshold", "finds"),
+    [
+        (13, "words", 0.8, False),
+        (5, "words", 0.65, True),
+        (3, "words", 0.75, True),
+        (13, "characters", 0.65, True),
+    ],
+)
+def test_smaller_shingles_find_copies_with_two_words_of_a_hundred_changed(
+    tmp_path, size, of, threshold, finds
+):
+    """At least nine of ten, where 13 words find hardly any; similarities are those of all texts,
+    and nothing else is removed.
+    """
+    draw = drawing(1)
+    texts = [" ".join(words(draw, 400)) for _ in range(50)]
+    copies = [sprinkled(draw, text, 0.02) for text in texts]
+    source = write(
+        tmp_path / "in.jsonl",
+        [{"id": f"{n % 50}-{n}", "text": text} for n, text in enumerate([*texts, *copies])],
+    )
+    signatures = of_shingles(size, of)
+    found = deduplicate([source], tmp_path / "out", threshold=threshold, signatures=signatures)
+    named = {f"{n % 50}-{n}": text for n, text in enumerate([*texts, *copies])}
+    for (a, b), similarity in found.pairs.items():
+        sets = (shingle_hashes(named[name], size, of) for name in (a, b))
+        assert similarity == jaccard(*sets)
+    pairs = {
+        (name.split("-")[0], kept.split("-")[0]) for name, (_, kept, _) in found.removed.items()
+    }
+    assert all(name == kept for name, kept in pairs)
+    assert (len(pairs) >= 45) if finds else (len(pairs) <= 10)
+
+
+def test_other_shingles_need_signatures_of_our_own(tmp_path):
+    source = write(tmp_path / "in.jsonl", planted(1))
+    settings = SignatureSettings(signatures="computed", shingle_size=5)
+    with pytest.raises(BadInput, match="RedPajama-V2's signatures are of 13 words"):
+        deduplicate([source], tmp_path / "out", signatures=settings)
 
 
 def test_unusable_settings_are_refused(tmp_path):
