@@ -46,8 +46,8 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True):
         item: the item's number in the index.
         grams: distinct n-grams of the item in the document; ``item_grams``: in the item.
         coverage: their share; of modes that judge stretches, the share of the item's words, by
-            weight, that the stretch with most of them covers. ``grams``, ``start`` and ``end`` then
-            are of this stretch.
+            weight, that the stretch with most of them covers; ``grams``, ``longest_words``,
+            ``start`` and ``end`` then are of this stretch.
         longest_words: words of the item's longest stretch that these n-grams cover without a gap.
         document_share: share of the document's words that n-grams of any item cover; the same in
             all its overlaps.
@@ -110,7 +110,7 @@ class Weigher:
         found = (
             self._of_items(finds, counted, share)
             if self.finder is None
-            else self._of_stretches(self.finder.stretches_of(finds, counted), finds, share)
+            else self._of_stretches(self.finder.stretches_of(finds, counted), share)
         )
         return tuple(sorted(found, key=lambda overlap: (-overlap.coverage, overlap.item)))
 
@@ -146,30 +146,23 @@ class Weigher:
             )
         return found
 
-    def _of_stretches(self, stretches: Stretches, finds: Finds, share: float) -> list[Overlap]:
+    def _of_stretches(self, found: Stretches, share: float) -> list[Overlap]:
         """The stretch of each item that covers most of it, the first of several."""
-        order = np.lexsort((-stretches.shares, stretches.items))
-        best = order[np.diff(stretches.items[order], prepend=-1) != 0]
-        found = []
-        for number in best.tolist():
-            part = slice(stretches.edges[number], stretches.edges[number + 1])
-            grams, positions = finds.grams[stretches.occurrences[part]], stretches.positions[part]
-            by_place = np.argsort(positions, kind="stable")
-            lengths = self.index.gram_lengths[grams[by_place]]
-            item = int(stretches.items[number])
-            found.append(
-                Overlap(
-                    item=item,
-                    grams=len(np.unique(grams)),
-                    item_grams=int(self.item_grams[item]),
-                    coverage=float(stretches.shares[number]),
-                    longest_words=_longest_stretch(positions[by_place], lengths)[0],
-                    document_share=share,
-                    start=int(stretches.starts[number]),
-                    end=int(stretches.ends[number]),
-                )
+        order = np.lexsort((-found.shares, found.items))
+        best = order[np.diff(found.items[order], prepend=-1) != 0]
+        return [
+            Overlap(
+                item=int(found.items[number]),
+                grams=int(found.grams[number]),
+                item_grams=int(self.item_grams[found.items[number]]),
+                coverage=float(found.shares[number]),
+                longest_words=int(found.words[number]),
+                document_share=share,
+                start=int(found.starts[number]),
+                end=int(found.ends[number]),
             )
-        return found
+            for number in best.tolist()
+        ]
 
     def spans_of(
         self, finds: Finds, items: Collection[int], threshold: float
@@ -179,8 +172,7 @@ class Weigher:
         """
         if self.finder is None:
             return spans_of(finds, self.grams_of(finds, items))
-        counted = np.flatnonzero(self.counts[finds.grams])
-        found = self.finder.stretches_of(finds, counted)
+        found = self.finder.stretches_of(finds, np.flatnonzero(self.counts[finds.grams]))
         chosen = np.isin(found.items, sorted(items)) & (found.shares >= threshold)
         return merged(found.starts[chosen].tolist(), found.ends[chosen].tolist())
 

@@ -31,19 +31,16 @@ class Stretches:
     Attributes:
         items: ``(n,)`` int64, number of the item.
         shares: ``(n,)`` float64, share of the item that the stretch covers, by weight.
+        words: ``(n,)`` int64, words of the item that it covers; ``grams``: its n-grams.
         starts: ``(n,)`` int64, first character; ``ends``: after the last one.
-        edges: ``(n + 1,)`` int64: which of ``occurrences`` a stretch has.
-        occurrences: int64, indices of the finds; ``positions``: int64, of the first word in the
-            item.
     """
 
     items: Int64s
     shares: Floats
+    words: Int64s
+    grams: Int64s
     starts: Int64s
     ends: Int64s
-    edges: Int64s
-    occurrences: Int64s
-    positions: Int64s
 
 
 class StretchFinder:
@@ -70,41 +67,34 @@ class StretchFinder:
 
         Args:
             finds: in the document.
-            counted: indices of those that count.
+            counted: indices of those that count, at least one.
         """
         items, positions, owners = postings(self.index, finds.grams[counted])
         occurrences = counted[owners]
-        lengths = self.index.gram_lengths[finds.grams[occurrences]]
         lasts = finds.lasts[occurrences]
         order = np.lexsort((lasts, items))
         items, occurrences, lasts = items[order], occurrences[order], lasts[order]
-        positions, lengths = positions[order].astype(np.int64), lengths[order].astype(np.int64)
+        lengths = self.index.gram_lengths[finds.grams[occurrences]].astype(np.int64)
         gaps = np.diff(lasts - lengths, prepend=0) - np.append(0, lengths[:-1])
         apart = gaps > MOST_MISSED * self.index.settings.ngram
         is_first = apart | (np.diff(items, prepend=-1) != 0)
-        numbers = np.cumsum(is_first) - 1
-        words, weights = self._covered(numbers, self.begins[items] + positions, lengths)
-        edges = np.append(np.flatnonzero(is_first), len(items))
-        if len(edges) > 1:  # a repeated phrase of an item may occur once in the document
-            extents = np.maximum.reduceat(lasts, edges[:-1])
-            extents -= np.minimum.reduceat(lasts - lengths, edges[:-1])
-            words = np.minimum(words, extents)
-        enough = np.flatnonzero(words >= self.index.settings.min_words)
-        kept = np.flatnonzero(np.isin(numbers, enough))
-        firsts, after = edges[:-1][enough], edges[1:][enough]
-        chosen = items[firsts]
+        numbers, firsts = np.cumsum(is_first) - 1, np.flatnonzero(is_first)
+        places = self.begins[items] + positions[order]
+        words, weights = self._covered(numbers, places, lengths)
+        # A repeated phrase of an item may occur once in the document.
+        extents = np.maximum.reduceat(lasts, firsts)
+        extents -= np.minimum.reduceat(lasts - lengths, firsts)
+        enough = np.minimum(words, extents) >= self.index.settings.min_words
+        chosen = items[firsts[enough]]
         ends = self.begins[chosen] + self.index.item_words[chosen]
         totals = self.weights_before[ends] - self.weights_before[self.begins[chosen]]
-        starts = [finds.starts[occurrences[i:j]].min() for i, j in zip(firsts, after, strict=True)]
-        stops = [finds.ends[occurrences[i:j]].max() for i, j in zip(firsts, after, strict=True)]
         return Stretches(
             items=chosen.astype(np.int64),
             shares=np.minimum(weights[enough] / totals, 1.0),
-            starts=np.array(starts, np.int64),
-            ends=np.array(stops, np.int64),
-            edges=np.append(0, np.cumsum(after - firsts)),
-            occurrences=occurrences[kept],
-            positions=positions[kept],
+            words=words[enough].astype(np.int64),
+            grams=np.bincount(numbers)[enough],
+            starts=np.minimum.reduceat(finds.starts[occurrences], firsts)[enough],
+            ends=np.maximum.reduceat(finds.ends[occurrences], firsts)[enough],
         )
 
     def _covered(self, numbers: Array, places: Array, lengths: Array) -> tuple[Array, Array]:
