@@ -114,7 +114,7 @@ def decode_document(line: bytes, *, where: str, odd: Counter[str] | None = None)
         CorruptFile: when it is not a document: not JSON, or no text; states ``where``, the field
             and why.
     """
-    if b"null" not in line:
+    if b": null" not in line and b":null" not in line:
         with contextlib.suppress(CorruptFile):
             return decode_json(line, _DECODER, where=where)
     fields = decode_json(line, _FIELDS, where=where)
