@@ -56,7 +56,7 @@ def dedup(
     clean: CleanDocumentsSettings = settings_options(
         CleanDocumentsSettings(wanted=True), "paragraphs"
     ),
-    signed: SignatureSettings = options.settings_options(
+    signed: SignatureSettings = settings_options(
         SignatureSettings(signatures="fast"), "shingle_size", "shingle_of"
     ),
 ) -> None:
