@@ -215,7 +215,7 @@ def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, Hashes]:
     """Shingles of some documents; omits documents whose texts are not among the inputs."""
     found, shards = dict[str, Hashes](), set[Shard]()
     privacy = privacy_of(check_input.fingerprint.params)
-    shingles = Shingles(**check_input.fingerprint.params["shingles"])
+    shingles = Shingles(**check_input.fingerprint.params.get("shingles", {}))
     for name in ids:
         with contextlib.suppress(BadInput):
             shards.add(parse_document_id(name)[0])
