@@ -109,7 +109,7 @@ def test_requests_are_bounded_and_listings_few(in_bucket):
         }[job]
         print(job, dict(counted))
         assert sum(counted.values()) <= MOST_REQUESTS * n_partitions
-        assert counted["list"] <= 2 * n_partitions + 2
+        assert counted["list"] <= 2 * n_partitions + 4
 
 
 def test_rows_are_read_from_the_bucket_as_from_the_folder(in_bucket, local):

@@ -39,7 +39,7 @@ from lc_assets_tests.builders import (
 OLD, NEW = SNAPSHOTS
 NOWHERE = "nowhere"
 PERSONAL_DATA = "Write to ann@mail.org or call 030 901820 or +1 212 736-5000."
-LINKED = {"longpack_documents.portals": "keep"}
+LINKED = {"longpack_documents.portals": "keep", "token_grid.heldout_fraction": 0.0}
 PERSONAL = {"token_documents.privacy.replace": ["email"]}
 SURROGATE = PERSONAL | {"token_documents.privacy.style": "surrogate"}
 UPSAMPLED = {"packed_rows.method": "upsample", "packed_rows.upsampling.threshold": 100}
