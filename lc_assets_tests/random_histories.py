@@ -35,6 +35,7 @@ from lc_assets.stages.releases.pruning import carry_out, plan_pruning
 from lc_assets.stages.releases.releasing import release, release_damage
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.stages.withdrawal.matching import named_by
+from lc_assets.text.privacy.replacing import replace_personal
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import (
     TINY_ROW_TOKENS,
@@ -139,9 +140,15 @@ def text_of(family: int, variant: int) -> str:
 
 @functools.cache
 def shingles(text: str) -> frozenset[tuple[str, ...]]:
-    """All runs of 13 words of a text whose addresses of e-mail are as they are."""
+    """All runs of 13 words of a text."""
     words = re.findall(r"\w+", text.lower())
     return frozenset(tuple(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1))
+
+
+@functools.cache
+def replaced(text: str, kinds: tuple[str, ...]) -> str:
+    """A text without personal data of some kinds."""
+    return replace_personal(text, kinds, language="en").text if kinds else text
 
 
 @functools.cache
@@ -336,6 +343,11 @@ class World:
         ]
         return found + (list(self._unlike_scratch(snapshots)) if compare else [])
 
+    def _tokenized(self, records: dict[str, Record]) -> dict[str, str]:
+        """Texts of some records as they are tokenized, by id."""
+        kinds = self.recipe.token_documents.privacy.replace
+        return {name: replaced(record.text, kinds) for name, record in records.items()}
+
     def _rows(self) -> dict[str, dict[str, Any]]:
         """Rows of grids, by the ids of their documents."""
         tables = map(rows_table, self.lake.published("token_grid").values())
@@ -346,15 +358,15 @@ class World:
         ones.
         """
         records, rows = self.documents(), self._rows()
-        near = self.recipe.near_duplicate_pairs.near
         gone = self.withdrawn | self.copies
         digests, texts = {of.digest for of in gone} | self.listed, {of.text for of in gone}
         for name in rows:
             if records[name].digest in digests or records[name].text in texts:
                 yield Violation(WITHDRAWN, f"{name}, {records[name]}")
         heldout = [name for name, row in rows.items() if row["split"] == "heldout"]
-        for name, other in itertools.product(rows.keys() - heldout, heldout if near else ()):
-            alike = similarity(records[name].text, records[other].text)
+        texts = self._tokenized(records)
+        for name, other in itertools.product(rows.keys() - heldout, heldout):
+            alike = similarity(texts[name], texts[other])
             if alike >= FLOOR:
                 yield Violation(HELDOUT, f"{name} is trained on, {other} held out: {alike:.3f}")
 
@@ -365,18 +377,14 @@ class World:
         reasons = {
             name: reason for of in removals for name, reason in removed_ids(of.folder).items()
         }
-        threshold = self.recipe.removed_documents.threshold
+        threshold, texts = self.recipe.removed_documents.threshold, self._tokenized(records)
         short = {
             name for name, record in records.items() if len(record.text.split()) < TINY_ROW_TOKENS
         }
         for name, reason in reasons.items():
             if reason != "near duplicate" or name in short:
                 continue
-            kin = {
-                of
-                for of in records
-                if similarity(records[of].text, records[name].text) >= threshold
-            }
+            kin = {of for of in records if similarity(texts[of], texts[name]) >= threshold}
             if rows.keys().isdisjoint(kin) and all(
                 reasons.get(of, "near duplicate") == "near duplicate" for of in kin
             ):
