@@ -35,6 +35,7 @@ from lc_assets_tests.builders import (
     tiny_upstream,
     write_shard,
 )
+from lc_assets_tests.random_histories import Record, World
 
 OLD, NEW = SNAPSHOTS
 PACKED = PackingSettings(wanted=True, row_tokens=128, min_tokens=1)
@@ -212,3 +213,15 @@ def test_least_shared_is_the_stated_bound():
         ]
         least = least_shared(floor)
         assert sum(terms[:least]) <= 1e-6 < sum(terms[: least + 1])
+
+
+def test_who_goes_for_a_held_out_document_goes_for_one_that_is_served(tmp_path):
+    """Equal pairs in two snapshots: what was held out in the first round goes in the second."""
+    world = World(tmp_path / "world")
+    old = [(0, 4), (0, 1), (2, 0), (2, 2), (2, 1)]
+    new = [(0, 4), (2, 2), (0, 1), (2, 1)]
+    for snapshot, of in (("2021-04", old), ("2022-05", new)):
+        world.put(snapshot, "0000/en_head", [Record(*one, copy=of is new) for one in of])
+    world.change("removed_documents", prefer=("newest",))
+    found = world.settle(compare=False)
+    assert found == []

@@ -285,6 +285,35 @@ def across_the_split(
     return {line["id"]: line for line in lines}
 
 
+def for_served_ones(
+    database: Queries, across: dict[str, dict[str, Any]], *, floor: float, without: Collection[str]
+) -> list[dict[str, Any]]:
+    """Lines of `across_the_split` of several rounds: each for the document that is served in the
+    end, and most similar to it; for none where that of an earlier round is not served either.
+
+    Args:
+        database: after the last round.
+        across: the lines, by id.
+        floor: least similarity.
+        without: ids of documents that are not served.
+    """
+    ids = pa.table({"id": pa.array([*across, *without], pa.string())})
+    database.connection.register("excluded", ids)
+    found = database.lines(f"""
+        WITH likes AS (SELECT a_number AS number, b_number AS other, similarity FROM pairs
+            UNION ALL SELECT b_number, a_number, similarity FROM pairs)
+        SELECT o.id, k.id AS kept_id, similarity FROM likes
+        JOIN facts o ON o.number = likes.number JOIN sides so ON so.id = o.id
+        JOIN excluded ON excluded.id = o.id
+        JOIN facts k ON k.number = other JOIN sides sk ON sk.id = k.id
+        JOIN ranked ON ranked.number = other
+        ANTI JOIN removed ON removed.number = other ANTI JOIN excluded e ON e.id = k.id
+        WHERE similarity >= {floor!r} AND so.held <> sk.held AND NOT is_ineligible
+        QUALIFY row_number() OVER (PARTITION BY o.id ORDER BY similarity DESC, k.id) = 1""")
+    served = {line["id"]: line | {"for_id": line["kept_id"]} for line in found}
+    return [line | served.get(name, {"kept_id": ""}) for name, line in across.items()]
+
+
 def _line(name: str, reason: str, for_id: str, similarity: float, why: str) -> dict[str, Any]:
     """A line of an excluded document for which none is kept."""
     columns = ("id", "reason", "for_id", "kept_id", "similarity", "why")

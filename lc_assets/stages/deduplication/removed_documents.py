@@ -59,6 +59,7 @@ from lc_assets.stages.deduplication.deciding import (
     compared_query,
     contaminated,
     decide,
+    for_served_ones,
     kept_for_others,
     removed_query,
     withdrawn,
@@ -229,7 +230,8 @@ def _decide_all(
         across |= across_the_split(database, floor=settings.heldout_floor, without=gone)
         not_served = kept_for_others(database, gone | across.keys())
         if not not_served:
-            return list(across.values())
+            floor = settings.heldout_floor
+            return for_served_ones(database, across, floor=floor, without=gone)
         ineligible |= not_served
 
 
