@@ -141,19 +141,8 @@ class Copies(VersionFiles):
         """See `VersionFiles.damage`: compares the service's checksums, by one listing, with those
         of the copies, which are read again.
         """
-        listed = self.bucket.listed(f"{self.prefix}/")
-        missing = [fact.path for fact in receipt.files if fact.path not in listed]
-        if missing:
-            return [f"{path}: missing in the bucket" for path in missing]
-        try:
-            self.fetch(home, receipt, ["*"])
-        except CorruptFile as error:
-            return [str(error)]
-        return [
-            f"{fact.path}: the bucket holds other bytes than its copy"
-            for fact in receipt.files
-            if listed[fact.path].crc32c != crc32c(home / fact.path)
-        ]
+        damaged = self.damaged(home, receipt, verify=True)
+        return [f"{path}: missing in the bucket, or other bytes" for path in damaged]
 
 
 @frozen

@@ -99,7 +99,7 @@ def publish_release(lake: Lake, name: str, release: Release) -> None:
         BadInput: when the name cannot be a file's, or another release has it.
     """
     found = lake.note(note_of(name))
-    if found is None or with_checksum(decode_release(found, where=lake.url)) != with_checksum(
+    if found is None or with_checksum(decode_bytes(found, Release, lake.url)) != with_checksum(
         release
     ):
         lake.publish_note(note_of(name), encode_json(with_checksum(release)))
@@ -124,7 +124,7 @@ def read_release(lake: Lake, name: str) -> Release:
             f"no release {name!r} in {lake.url}: there are "
             f"{', '.join(release_names(lake)) or 'none'}"
         )
-    return decode_release(content, where=f"{lake.url}/{note_of(name)}")
+    return decode_bytes(content, Release, f"{lake.url}/{note_of(name)}")
 
 
 def note_damage(lake: Lake, name: str) -> list[str]:
@@ -145,15 +145,6 @@ def note_damage(lake: Lake, name: str) -> list[str]:
         f"{FOLDER}/{path}" for path in sorted(_notes_of_gone(lake, name)) if path not in digests
     ]
     return [f"{path}: its content is not what was written" for path in wrong]
-
-
-def decode_release(content: bytes, *, where: str) -> Release:
-    """Decode a release's file.
-
-    Raises:
-        CorruptFile: when it is not a release.
-    """
-    return decode_bytes(content, Release, where)
 
 
 def publish_gone(lake: Lake, name: str, gone: Gone) -> None:

@@ -27,7 +27,6 @@ from lc_assets.formats.arrays.chunks import (
     n_chunks,
     rectangle_of,
 )
-from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.grid_layout import grid_dtype
 from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.loaders.cache import ChunkCache
@@ -90,8 +89,7 @@ class ZarrRows:
         self.path, self.where = reader.path, reader.where
         self.n_rows, self.row_tokens = reader.n_rows, reader.row_tokens
         self.vocab_size, self.dtype = reader.vocab_size, reader.dtype
-        self.tokenizer = reader.tokenizer if isinstance(reader, GridReader) else ""
-        self.eot = reader.eot if isinstance(reader, GridReader) else None
+        self.tokenizer, self.eot = reader.tokenizer, reader.eot
         self._down, self._across = reader.chunk_shape
         self._chunk_bytes = self._down * self._across * reader.dtype.itemsize
         cache.require_room(self._chunk_bytes)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.packed_spans import PackedSpans, span_files
-from lc_assets.loaders.arrays import RowSource, ZarrRows
+from lc_assets.loaders.arrays import RowSource
 from lc_assets.loaders.grid import GridLoader, WalkOptions
 from lc_assets.loaders.packed import PackedLoader, PackedRows, open_packed
 from lc_assets.loaders.rows import holds, location, open_rows, version_at
@@ -62,9 +62,9 @@ class DataSet:
             NotPublished: if the table is missing.
             Mismatch: if it is of other rows.
         """
-        from lc_assets.loaders.provenance import documents_of
+        from lc_assets.loaders.provenance import documents_of, pieces_of
 
-        return documents_of(self.rows, rows) if self.spans is None else self._pieces(rows)
+        return (documents_of if self.spans is None else pieces_of)(self.rows, rows)
 
     def trace(self, row: int, column: int) -> tuple[str, int] | None:
         """The document of one token of a row, and the token's number in it, from 0; None for
@@ -72,23 +72,16 @@ class DataSet:
         """
         if not 0 <= column < self.rows.row_tokens:
             raise BadInput(f"no column {column:,}: rows have {self.rows.row_tokens:,} tokens")
-        if self.spans is None:
-            from lc_assets.loaders.provenance import documents_of
+        from lc_assets.loaders.provenance import documents_of, pieces_of
 
+        if self.spans is None:
             (found,) = documents_of(self.rows, [row])
             n_tokens = self.rows.row_tokens
             return found.id, found.stretch * n_tokens + (column - found.shift) % n_tokens
-        for piece in self._pieces([row]):
+        for piece in pieces_of(self.rows, [row]):
             if piece.row_start <= column < piece.row_stop:
                 return piece.id, piece.document_start + column - piece.row_start
         return None
-
-    def _pieces(self, rows: Sequence[int]) -> "list[PackedPiece]":
-        from lc_assets.loaders.provenance import pieces_of
-
-        if not isinstance(self.rows, ZarrRows):
-            raise BadInput(f"{type(self.rows).__name__} has no table of spans")
-        return pieces_of(self.rows, rows)
 
 
 def open(  # noqa: A001 - read as `lc_assets.open`

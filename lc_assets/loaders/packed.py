@@ -23,7 +23,7 @@ import numpy as np
 from lc_assets.arrays import Array, Booleans, Int32s, Integers
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.packed_spans import PackedSpans, span_files
-from lc_assets.loaders.arrays import RowSource, ZarrRows
+from lc_assets.loaders.arrays import RowSource
 from lc_assets.loaders.grid import WalkingLoader, WalkOptions
 from lc_assets.loaders.rows import (
     array_kind,
@@ -248,12 +248,7 @@ class PackedLoader(WalkingLoader[PackedBatch]):
         # Few training runs need this.
         from lc_assets.loaders.provenance import pieces_of
 
-        rows = self.packed.rows
-        if not isinstance(rows, ZarrRows):
-            raise BadInput(
-                f"{type(rows).__name__} has no table of spans: open a version of packed rows"
-            )
-        return pieces_of(rows, self.rows_of(step))
+        return pieces_of(self.packed.rows, self.rows_of(step))
 
     def identity(self) -> dict[str, Any]:
         """Data set, shape and order, as for `GridLoader`."""

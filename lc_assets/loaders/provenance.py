@@ -111,14 +111,17 @@ def documents_of(rows: RowSource, positions: Sequence[int]) -> list[RowDocument]
     ]
 
 
-def pieces_of(array: ZarrRows, rows: Sequence[int]) -> list[PackedPiece]:
+def pieces_of(array: RowSource, rows: Sequence[int]) -> list[PackedPiece]:
     """Look up the pieces of some packed rows of one version, in the rows' order.
 
     Raises:
+        BadInput: if they are not those of one version in a local folder.
         NotPublished: if there is no table of spans beside the array.
         Mismatch: if a row has no piece in it, so it is of other rows.
         CorruptFile: if it is not readable.
     """
+    if not isinstance(array, ZarrRows):
+        raise BadInput(f"{type(array).__name__} has no table of spans: open packed rows")
     lines, _ = _lines(array, SPANS_FILE, rows, [field.name for field in fields(PackedPiece)])
     found: dict[int, list[PackedPiece]] = defaultdict(list)
     for line in lines:

@@ -203,8 +203,8 @@ def _open_order(at: At, split: str, cache: ChunkCache) -> InterleavedRows:
 def _order_of_release(lake: At, release: str) -> At:
     """Folder or URL of a release's global order."""
     from lc_assets.lake.lake import Lake
-    from lc_assets.lake.receipts import RECEIPT
-    from lc_assets.lake.releases import decode_release, lake_of_release, note_of
+    from lc_assets.lake.receipts import RECEIPT, decode_json
+    from lc_assets.lake.releases import Release, lake_of_release, note_of
     from lc_assets.lake.versions import Published
 
     if isinstance(lake, Path):
@@ -213,7 +213,7 @@ def _order_of_release(lake: At, release: str) -> At:
     if not holds(lake, note):
         raise NotPublished(f"{lake}/{note}: there is no such release")
     with local_copy(lake, note) as folder:
-        pin = decode_release((folder / note).read_bytes(), where=f"{lake}/{note}").pins[ORDER]
+        pin = decode_json(folder / note, Release).pins[ORDER]
     order = f"{ORDER}/{pin.version}"
     with local_copy(lake, f"{order}/{RECEIPT}") as folder:
         if Published.at(folder / order).digest != pin.digest:

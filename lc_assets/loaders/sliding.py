@@ -105,15 +105,13 @@ class SlidingWindows:
         stop = min(start + self.context_tokens + 1, int(self._lengths[stream]))
         return self._window(start, self._read(stream, start, stop))
 
-    def order(
-        self, *, base_seed: int, epoch: int, first: int = 0, stop: int | None = None
-    ) -> Int64s:
-        """Windows at positions ``first`` to ``stop`` of an epoch's shuffle; int64.
+    def order(self, *, base_seed: int, epoch: int, first: int = 0) -> Int64s:
+        """Windows from position ``first`` of an epoch's shuffle on; int64.
 
         The seed is ``base_seed + epoch``. Any part can be computed alone: to resume in the middle
         of an epoch, with any number of workers and ranks.
         """
-        places = np.arange(first, len(self) if stop is None else stop)
+        places = np.arange(first, len(self))
         return Permutation(len(self), f"sliding/{base_seed + epoch}").at(places)
 
     @cached_property

@@ -190,7 +190,7 @@ class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent
 
 
 def to_device(
-    batches: Iterable[Batch] | Iterable[PackedBatch], device: Any, *, n_ahead: int = N_SENT_AHEAD
+    batches: Iterable[Batch] | Iterable[PackedBatch], device: Any
 ) -> Iterator[dict[str, Any]]:
     """Yield batches as tensors on a device, and copy the next ones while one is used.
 
@@ -204,7 +204,6 @@ def to_device(
         batches: a loader, or another iterable of batches; with ``prefetch=``, decoding overlaps,
             too.
         device: as for ``torch.device``.
-        n_ahead: batches that are copied ahead of the one in use; ignored on a CPU.
 
     Yields:
         ``{"text": …, "targets": …}``, each (row, token), int64, contiguous. For packed rows also
@@ -217,7 +216,7 @@ def to_device(
     require_torch()
     place = torch.device(device)
     if place.type == "cuda":
-        return _to_gpu(batches, place, n_ahead)
+        return _to_gpu(batches, place)
     return (
         _computed([torch.from_numpy(values).to(place) for values in _stored(batch)], batch)
         for batch in batches
@@ -225,7 +224,7 @@ def to_device(
 
 
 def _to_gpu(
-    batches: Iterable[Batch] | Iterable[PackedBatch], device: Any, n_ahead: int
+    batches: Iterable[Batch] | Iterable[PackedBatch], device: Any
 ) -> Iterator[dict[str, Any]]:
     stream = torch.cuda.Stream(device)
     sent: deque[tuple[list[Any], Any, Batch | PackedBatch]] = deque()
@@ -236,7 +235,7 @@ def _to_gpu(
             copied = torch.cuda.Event()
             copied.record(stream)
         sent.append((copies, copied, batch))
-        if len(sent) > n_ahead:
+        if len(sent) > N_SENT_AHEAD:
             yield _arrived(*sent.popleft(), device)
     while sent:
         yield _arrived(*sent.popleft(), device)

@@ -38,13 +38,13 @@ class BucketCount:
     share: float
 
 
-def bucket_of(lengths: Int64s, edges: Sequence[int] = EDGES) -> Int64s:
+def bucket_of(lengths: Int64s) -> Int64s:
     """Number of each document's bucket.
 
     >>> bucket_of(np.array([1, 4095, 4096, 10**6])).tolist()
     [0, 0, 1, 6]
     """
-    return np.searchsorted(edges, lengths, side="right")
+    return np.searchsorted(EDGES, lengths, side="right")
 
 
 def bucket_names(edges: Sequence[int] = EDGES) -> list[str]:
@@ -57,14 +57,14 @@ def bucket_names(edges: Sequence[int] = EDGES) -> list[str]:
     return [f"{low}-{high}" for low, high in pairwise(shown)]
 
 
-def bucket_counts(lengths: Int64s, edges: Sequence[int] = EDGES) -> list[BucketCount]:
+def bucket_counts(lengths: Int64s) -> list[BucketCount]:
     """Count documents and tokens by bucket.
 
-    >>> counts = bucket_counts(np.array([1000, 3000, 12_000]), (4096, 8192))
-    >>> [(count.name, count.n_docs, count.share) for count in counts]
-    [('0-4K', 2, 0.25), ('4K-8K', 0, 0.0), ('8K-', 1, 0.75)]
+    >>> counts = bucket_counts(np.array([1000, 3000, 12_000]))
+    >>> [(count.name, count.n_docs, count.share) for count in counts[:3]]
+    [('0-4K', 2, 0.25), ('4K-8K', 0, 0.0), ('8K-16K', 1, 0.75)]
     """
-    buckets, total = bucket_of(lengths, edges), int(lengths.sum())
+    buckets, total = bucket_of(lengths), int(lengths.sum())
     return [
         BucketCount(
             name=name,
@@ -72,7 +72,7 @@ def bucket_counts(lengths: Int64s, edges: Sequence[int] = EDGES) -> list[BucketC
             n_tokens=int(own.sum()),
             share=int(own.sum()) / max(total, 1),
         )
-        for number, name in enumerate(bucket_names(edges))
+        for number, name in enumerate(bucket_names())
         for own in [lengths[buckets == number]]
     ]
 

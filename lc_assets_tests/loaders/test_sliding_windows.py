@@ -117,7 +117,7 @@ def test_an_epochs_order_is_a_shuffle_that_can_be_taken_up_anywhere():
     windows = SlidingWindows(ids=np.arange(500), context_tokens=7, stride=3)
     whole = windows.order(base_seed=4, epoch=2)
     assert sorted(whole.tolist()) == list(range(len(windows)))
-    assert windows.order(base_seed=4, epoch=2, first=20, stop=33).tolist() == whole[20:33].tolist()
+    assert windows.order(base_seed=4, epoch=2, first=20).tolist() == whole[20:].tolist()
     assert windows.order(base_seed=6, epoch=0).tolist() == whole.tolist()
     assert windows.order(base_seed=4, epoch=3).tolist() != whole.tolist()
 

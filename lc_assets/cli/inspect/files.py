@@ -109,7 +109,7 @@ def _unreadable_chunks(reader: GridReader | FlatReader) -> Iterator[str]:
     for row in range(-(-reader.n_rows // down)):
         for column in range(-(-reader.row_tokens // across)):
             try:
-                reader.read_chunk(row, column)
+                reader.band(row, column, column + 1)
             except CorruptFile as error:
                 yield str(error)
 

@@ -4,13 +4,16 @@ whether a data set is whole, byte by byte.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
 from lc_assets.cli.printing import facts, print_error, say, table
 from lc_assets.errors import BadInput
+
+if TYPE_CHECKING:
+    from lc_assets.cli.inspect.files import Artefact
 
 DAMAGED = 1
 MOST_DAMAGE = 50
@@ -37,12 +40,17 @@ def show(
 
     artefact = recognize(path, verify=verify)
     say(f"{path}: {artefact.kind}", style="bold")
+    show_artefact(artefact)
+    found = f"damaged in {len(artefact.damage):,} places" if artefact.damage else "whole"
+    end_with(artefact.damage, f"{found} ({artefact.checked})" if artefact.checked else "")
+
+
+def show_artefact(artefact: "Artefact") -> None:
+    """Print the facts and tables of an artefact."""
     if artefact.facts:
         facts(artefact.facts)
     for title, columns, lines in artefact.tables:
         table(columns, lines, title=title)
-    found = f"damaged in {len(artefact.damage):,} places" if artefact.damage else "whole"
-    end_with(artefact.damage, f"{found} ({artefact.checked})" if artefact.checked else "")
 
 
 def verify(

@@ -5,27 +5,24 @@
 import shlex
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from lc_assets.cli import options
 from lc_assets.cli.inspect.batch import batch
+from lc_assets.cli.inspect.in_lake import recognize
+from lc_assets.cli.inspect.show import show_artefact
 from lc_assets.cli.inspect.trace_shown import show_span
 from lc_assets.cli.lakes.build import recipe_text as own_recipe_text, source_at
 from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, planner_of
 from lc_assets.cli.lakes.rebuild import run
-from lc_assets.cli.printing import heading, lasted, say, sized, table
+from lc_assets.cli.printing import heading, lasted, say
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import executor_of
-from lc_assets.formats.arrays.flat import FlatReader
-from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.lake.bucket_lake import open_lake
-from lc_assets.lake.digests import short
-from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import decode_json
 from lc_assets.loaders.rows import open_rows
 from lc_assets.sample.pages import texts_of_folder
@@ -38,9 +35,8 @@ from lc_assets.sample.writing import (
     write_sample,
 )
 from lc_assets.sources.settings import SourceSettings
-from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.lineage.tracing import row_of_order
-from lc_assets.vocabulary import ROW_TOKENS, SPLITS
+from lc_assets.vocabulary import ROW_TOKENS
 
 HELDOUT_FRACTION = 0.1
 """One row in ten; LongCrawl64's one in 128 would be none of a sample's few rows."""
@@ -174,7 +170,8 @@ def demo(
     build(place, ExecutionOptions(workers=workers))
     show_report(place.lake)
     took = lasted(time.monotonic() - started)
-    say(f"All in {took}. Open the graph, the history and the checks with:")
+    say(f"All in {took}. More of one version: lc show {place.lake}/STAGE/PARTITION")
+    say("Open the graph, the history and the checks with:")
     say(place.ui_command)
 
 
@@ -250,20 +247,15 @@ def write_and_show_sample(
 
 
 BATCH_ROWS = 4
-REPORT_COLUMNS = ("partition", "stage", "in", "kept", "dropped", "on disk", "data digest", "took")
 
 
 def show_report(url: str) -> None:
-    """Print everything about a lake.
+    """Print what `lc show` does of a lake, its first batch, and where its first row came from.
 
     Raises:
         BadInput: when there is no row.
     """
-    lake = open_lake(url)
-    heading("Documents: in = kept + dropped at every stage, with the first reasons")
-    table((*REPORT_COLUMNS, "why"), _published_lines(lake))
-    heading("Arrays")
-    table(("array", "rows × tokens", "type", "chunks", "on disk"), _array_lines(lake))
+    show_artefact(recognize(url))
     heading("First batch")
     rows = open_rows(url, "train")
     if not rows.n_rows:
@@ -272,40 +264,5 @@ def show_report(url: str) -> None:
         )
     batch(url, rows=min(BATCH_ROWS, rows.n_rows), context=rows.row_tokens)
     heading("Where train row 0 came from")
+    lake = open_lake(url)
     show_span(lake, row_of_order(lake, "train", 0))
-
-
-def _published_lines(lake: Lake) -> Iterator[tuple[Any, ...]]:
-    """A line per published version."""
-    for stage in STAGES:
-        for key, version in lake.published(stage.name).items():
-            receipt = version.receipt
-            counts = receipt.counts
-            most_first = sorted(counts.dropped.items(), key=lambda item: -item[1])
-            yield (
-                key,
-                stage.name,
-                counts.seen,
-                counts.kept,
-                counts.seen - counts.kept,
-                sized(receipt.n_bytes),
-                short(version.digest),
-                lasted(receipt.measured["seconds"]),
-                ", ".join(f"{n:,} {reason}" for reason, n in most_first),
-            )
-
-
-def _array_lines(lake: Lake) -> Iterator[tuple[str, ...]]:
-    """A line per Zarr array."""
-    for stage, reader_of in (("token_grid", GridReader), ("longcrawl_flat", FlatReader)):
-        for version in lake.published(stage).values():
-            for split in SPLITS:
-                path = version.folder / f"{split}.zarr"
-                reader = reader_of(path)
-                yield (
-                    str(path.relative_to(lake.root)),
-                    f"{reader.n_rows:,} × {reader.row_tokens:,}",
-                    str(reader.dtype),
-                    " × ".join(f"{length:,}" for length in reader.chunk_shape),
-                    sized(sum(of.stat().st_size for of in path.rglob("*") if of.is_file())),
-                )

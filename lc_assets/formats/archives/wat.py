@@ -48,7 +48,7 @@ from lc_assets.formats.corpora.containers import Unread
 from lc_assets.text.links.links import Link
 
 MAX_LINKS_BYTES = 64 << 20
-"""Default limit for a list of links."""
+"""Limit for a list of links."""
 
 A_HREF = "A@/href"
 METADATA = (WarcRecordType.metadata,)
@@ -119,16 +119,14 @@ class _Record(msgspec.Struct):
 _RECORD = msgspec.json.Decoder(_Record)
 
 
-def wat_pages_at(
-    upstream: Ranges, spots: Iterable[Spot], *, max_links_bytes: int = MAX_LINKS_BYTES
-) -> Iterator[WatPage | Unread]:
+def wat_pages_at(upstream: Ranges, spots: Iterable[Spot]) -> Iterator[WatPage | Unread]:
     """Yield the links in each record of WAT files, in the order of the spots; see
     `lc_assets.formats.archives.fetching.pages_at`.
 
     Raises:
         Unreachable: when the server does not answer, whether or not the records exist.
     """
-    return fetched(upstream, spots, wat_page, kinds=METADATA, most_bytes=max_links_bytes)
+    return fetched(upstream, spots, wat_page, kinds=METADATA, most_bytes=MAX_LINKS_BYTES)
 
 
 def captures_in_wat(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture | Unread]:

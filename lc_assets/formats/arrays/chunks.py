@@ -42,6 +42,8 @@ class ChunkedArray(ABC):
         chunk_shape: rows × tokens that are decoded at once.
         file_shape: rows × tokens of a file.
         metadata: the bytes of its metadata file.
+        tokenizer: name of the tokenizer; empty if the array does not state it.
+        eot: id of end of text; None if the array does not state it.
     """
 
     METADATA: ClassVar[str]
@@ -56,6 +58,8 @@ class ChunkedArray(ABC):
     chunk_shape: tuple[int, int]
     file_shape: tuple[int, int]
     metadata: bytes
+    tokenizer: str = ""
+    eot: int | None = None
 
     def __init__(self, path: Path, files: Files | None) -> None:
         """Read the metadata from ``files``, by default from the folder ``path``.
@@ -77,7 +81,7 @@ class ChunkedArray(ABC):
 
     @abstractmethod
     def _decode(self, row: int, columns: range, out: TokenArray) -> None:
-        """Decode chunks, and `_check` each; see `read_chunks`."""
+        """Decode adjacent chunks into ``out``, (chunk, row, token), and `_check` each."""
 
     @abstractmethod
     def _encoded(self, ids: TokenArray) -> Iterable[bytes]:
@@ -87,21 +91,18 @@ class ChunkedArray(ABC):
     def _damage(self, row: int, column: int) -> str:
         """What is wrong with a file, without decoding it; empty if nothing is."""
 
-    def read_chunks(self, row: int, columns: range, out: TokenArray) -> None:
-        """Decode adjacent chunks; beyond the array's edges they contain fill values.
-
-        Args:
-            row: of the chunks, counted in chunks.
-            columns: of the chunks.
-            out: receives them: (chunk, row, token), of ``dtype``, C-contiguous.
+    def band(self, row: int, first: int, last: int) -> TokenArray:
+        """Read chunks ``first`` to ``last`` (exclusive) of a row of chunks: (chunk, row, token), of
+        ``dtype``; beyond the array's edges they contain fill values.
 
         Raises:
             CorruptFile: if one is missing, damaged, or has an id outside the vocabulary; names
                 array and chunk.
             NotPublished: if the whole array was withdrawn.
         """
+        band = np.empty((last - first, *self.chunk_shape), self.dtype)
         try:
-            self._decode(row, columns, out)
+            self._decode(row, range(first, last), band)
         except CorruptFile as error:
             try:
                 self._files.n_bytes(self.METADATA)
@@ -111,17 +112,6 @@ class ChunkedArray(ABC):
                     f"again and resume from the last state ({error})"
                 ) from gone
             raise
-
-    def read_chunk(self, row: int, column: int) -> TokenArray:
-        """Read one chunk, cut off at the array's edges. Raises: as `read_chunks`."""
-        return self._inside(self.band(row, column, column + 1)[0], row, column)
-
-    def band(self, row: int, first: int, last: int) -> TokenArray:
-        """Read chunks ``first`` to ``last`` (exclusive) of a row of chunks: (chunk, row, token).
-        Raises: as `read_chunks`.
-        """
-        band = np.empty((last - first, *self.chunk_shape), self.dtype)
-        self.read_chunks(row, range(first, last), band)
         return band
 
     def read(self, rows: slice = ALL, tokens: slice = ALL) -> TokenArray:
@@ -129,13 +119,13 @@ class ChunkedArray(ABC):
 
         Raises:
             BadInput: if it is not inside the array.
-            CorruptFile, NotPublished: as `read_chunks`.
+            CorruptFile, NotPublished: as `band`.
         """
         return rectangle_of(self, rows, tokens)
 
     def read_into(self, out: TokenArray, top: int, left: int) -> None:
         """Fill ``out``, (row, token), from row ``top`` and token ``left`` on; the rectangle must be
-        inside the array. Raises: as `read_chunks`.
+        inside the array. Raises: as `band`.
         """
         fill(out, top, left, self.chunk_shape, self.band)
 

@@ -25,15 +25,14 @@ import numpy as np
 
 from lc_assets.errors import UNDECODABLE, CorruptFile
 from lc_assets.formats.arrays.npy import read_npy, write_npy
+from lc_assets.mixing.cache_names import GPT_FILES
 from lc_assets.mixing.gpt_index import GptIndex
 from lc_assets.publishing import publish_bytes, publish_linked
-
-ARRAYS = ("document_index", "sample_index", "shuffle_index")
 
 
 def write_gpt_index(prefix: Path, index: GptIndex) -> None:
     """Write an index as ``{prefix}_….npy``, each file atomically."""
-    for name in ARRAYS:
+    for name in GPT_FILES:
         write_npy(index_path(prefix, name), getattr(index, name))
 
 
@@ -43,7 +42,7 @@ def read_gpt_index(prefix: Path) -> GptIndex:
     Raises:
         CorruptFile: if an array is missing or truncated, or the three do not match.
     """
-    index = GptIndex(*(read_npy(index_path(prefix, name)) for name in ARRAYS))
+    index = GptIndex(*(read_npy(index_path(prefix, name)) for name in GPT_FILES))
     if index.sample_index.shape != (index.n_samples + 1, 2):
         expected = f"{index.n_samples:,} samples need {index.n_samples + 1:,} × 2"
         raise CorruptFile(
