@@ -5,7 +5,6 @@ types, so tables are checked as stored; text columns are never materialised for 
 """
 
 import contextlib
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -339,11 +338,6 @@ def read_lines(
                 while lines:
                     at_document(number := number + 1)
                     yield lines.pop()
-
-
-def first_lines(paths: Iterable[Path], most: int) -> list[dict[str, Any]]:
-    """The first lines of some tables, for display."""
-    return list(itertools.islice((line for path in paths for line in read_lines(path)), most))
 
 
 def read_all(

@@ -194,6 +194,10 @@ def test_records_are_written_as_the_reference_writes_them(tmp_path):
         raw_content="Hi",
         length=2,
         nlines=1,
+        original_length=5,
+        original_nlines=3,
+        language_score=0.5,
+        perplexity=300.25,
         bucket="middle",
     )
     write_signals(
@@ -211,8 +215,17 @@ def test_records_are_written_as_the_reference_writes_them(tmp_path):
         assert file.read().decode() == (
             '{"id":"2023-06/0000/en_head.json.gz/17","id_int":13194104781672931121,"metadata":{"cc_segment":"crawl-data/x",'
             '"cc_net_source":"2023-06/0000/en_head.json.gz","url":"http://é.org/","source_domain":"é.org","language":"en",'
-            '"snapshot_id":"2023-06"},"quality_signals":{"ccnet_length":[[0,2,2.0]],"ccnet_original_length":[[0,2,0.0]],'
-            '"ccnet_nlines":[[0,2,1.0]],"ccnet_original_nlines":[[0,2,0.0]],"ccnet_language_score":[[0,2,0.0]],'
-            '"ccnet_perplexity":[[0,2,0.0]],"ccnet_bucket":[[0,2,1.0]],"rps_doc_word_count":[[0,2,1]],'
+            '"snapshot_id":"2023-06"},"quality_signals":{"ccnet_length":[[0,2,2.0]],"ccnet_original_length":[[0,2,5.0]],'
+            '"ccnet_nlines":[[0,2,1.0]],"ccnet_original_nlines":[[0,2,3.0]],"ccnet_language_score":[[0,2,0.5]],'
+            '"ccnet_perplexity":[[0,2,300.25]],"ccnet_bucket":[[0,2,1.0]],"rps_doc_word_count":[[0,2,1]],'
             '"rps_doc_ut1_blacklist":[[0,2,null]]}}\n'
         )
+
+
+def test_numbers_that_a_record_lacks_are_left_out(tmp_path):
+    """A zero would be a value: a perplexity of 0 is the best there is."""
+    record = DocumentRecord(raw_content="Hi", nlines=0, bucket="middle")
+    write_signals(tmp_path / "x.gz", SHARD, [(0, record, {})])
+    with gzip.open(tmp_path / "x.gz") as file:
+        found = json.loads(file.read())["quality_signals"]
+    assert found == {"ccnet_nlines": [[0, 2, 0.0]], "ccnet_bucket": [[0, 2, 1.0]]}

@@ -17,7 +17,7 @@ from lc_assets.stages.catalogue import STAGES, needed_by
 from lc_assets.stages.deduplication.removals import DECISIONS, TABLE
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.rows.token_grid import rows_table
-from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
+from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles, jaccard, shingle_hashes
 from lc_assets.text.duplicates.sketches import (
     SKETCH_HASHES,
     index_sketches,
@@ -55,7 +55,7 @@ def built_lake(folder: Path, texts: dict[str, list[str]], **changes) -> dict[str
         ]
         write_shard(folder / "upstream", shard, records)
     near = changes.pop("near", True)
-    sections = deduplication(signatures="computed")
+    sections = deduplication(**changes.pop("signed", {"signatures": "computed"}))
     pairs = msgspec.structs.replace(sections["near_duplicate_pairs"], near=near)
     sections |= {"near_duplicate_pairs": pairs, "packed_rows": PACKED}
     context = tiny_context(folder, upstream=folder / "upstream", **(sections | changes))
@@ -107,17 +107,46 @@ def similar_pairs(n_pairs: int, seed: int = 11) -> list[tuple[str, str]]:
     return pairs
 
 
-@pytest.mark.parametrize("near", [True, False])
-def test_no_similar_pair_is_on_both_sides(tmp_path, near):
-    """Of 240 pairs between 0.5 and 0.8, half of each newer; above half of them crossed the split."""
-    pairs = similar_pairs(240)
+def edited_pairs(n_pairs: int, seed: int = 12) -> list[tuple[str, str]]:
+    """Pairs of texts, every sixteenth word of one replaced: of 13 words few shingles are the same."""
+    rng, pairs = np.random.default_rng(seed), []
+    for _ in range(n_pairs):
+        words = rng.choice(WORDS, 160).tolist()
+        edited = [word if place % 16 else f"new{word}" for place, word in enumerate(words)]
+        pairs.append((" ".join(words), " ".join(edited)))
+    return pairs
+
+
+@pytest.mark.parametrize(
+    ("near", "shingles"),
+    [
+        (True, PUBLISHED_SHINGLES),
+        (False, PUBLISHED_SHINGLES),
+        (True, Shingles(5)),
+        (False, Shingles(5)),
+        (False, Shingles(9, "characters")),
+    ],
+    ids=str,
+)
+def test_no_similar_pair_is_on_both_sides(tmp_path, near, shingles):
+    """Of 240 pairs between 0.5 and 0.8, half of each newer; above half of them crossed the split.
+    Pairs that are similar by other shingles are not by 13 words.
+    """
+    signed = {"signatures": "computed"}
+    if shingles == PUBLISHED_SHINGLES:
+        pairs = similar_pairs(240)
+    else:
+        pairs = edited_pairs(240)
+        assert all(jaccard(*map(shingle_hashes, pair)) < 0.4 for pair in pairs)
+        signed = {"signatures": "fast", "shingle_size": shingles.size, "shingle_of": shingles.of}
     texts = {OLD: [left for left, _ in pairs], NEW: [right for _, right in pairs]}
-    built = built_lake(tmp_path, texts, near=near)
+    built = built_lake(tmp_path, texts, near=near, signed=signed)
     sides, decisions = sides_of(built, "token_grid"), decisions_of(built)
     n_across, left = 0, []
     for number, (one, other) in enumerate(pairs):
         names = [Shard.parse(f"{key}/{TAGS[0]}").document_id(number) for key in SNAPSHOTS]
-        if jaccard(shingle_hashes(one), shingle_hashes(other)) < 0.5:
+        found = [shingle_hashes(text, shingles.size, shingles.of) for text in (one, other)]
+        if jaccard(*found) < 0.5:
             continue
         n_across += len({decisions[name]["side"] for name in names}) == 2
         if len({sides[name] for name in names if name in sides}) == 2:
@@ -125,6 +154,23 @@ def test_no_similar_pair_is_on_both_sides(tmp_path, near):
         assert any(name in sides for name in names)
     assert n_across > 90
     assert left == []
+
+
+def test_other_shingles_make_what_compares_by_them_out_of_date(tmp_path):
+    """And nothing where they are as before."""
+    context = tiny_context(tmp_path)
+    signed = msgspec.structs.replace(context.recipe.document_signatures, signatures="fast")
+    by_stage = {stage.name: stage for stage in STAGES}
+    for changed in ({}, {"shingle_size": 5}, {"shingle_of": "characters"}):
+        found = [
+            msgspec.structs.replace(
+                context.recipe, document_signatures=msgspec.structs.replace(signed, **change)
+            )
+            for change in ({}, changed)
+        ]
+        for name in ("document_keys", "heldout_pairs", "near_duplicate_pairs"):
+            before, after = (by_stage[name].params(recipe, NEW) for recipe in found)
+            assert (before != after) == bool(changed)
 
 
 def test_pages_of_one_template_are_on_one_side(tmp_path):

@@ -126,7 +126,7 @@ class Backwards:
     """
 
     def run(self, function, tasks, *, what):
-        assert what
+        assert isinstance(what, str)
         for task in reversed(tasks):
             yield (
                 task,

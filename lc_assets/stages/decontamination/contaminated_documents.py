@@ -298,7 +298,7 @@ STAGE = Stage(
         "Filtered documents of one snapshot that contain items of the recipe's "
         "evaluation sets, and where."
     ),
-    code_version="2",
+    code_version="3",
     reads={"filtered_documents": SAME_SNAPSHOT},
     params=_params,
     checks=(

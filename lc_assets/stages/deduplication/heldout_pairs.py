@@ -5,11 +5,12 @@ Held-out documents are few, so these pairs are found exactly, whether or not nea
 looked for: the sketches (`lc_assets.text.duplicates.sketches`) of documents that are trained on are
 looked up among those of held-out ones, and all pairs that may be as similar as the floor are
 compared by their texts. From 0.4 on a pair is missed with a probability below one in a million.
-Documents of fewer than 13 words have no pairs.
+Documents shorter than a shingle have no pairs.
 """
 
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.candidates import PAIRS, PairsTask
+from lc_assets.stages.deduplication.document_signatures import shingles_of
 from lc_assets.stages.deduplication.index import PLACE_BITS, keyed_tables
 from lc_assets.stages.deduplication.near_duplicate_pairs import (
     pairs_are_as_alike_as_they_say,
@@ -66,6 +68,7 @@ def write_heldout_pairs(context: BuildContext, staging: StagingFolder) -> Counts
         context.executor,
         lambda number, places: _parts_of(paths[number], filtered[number], places),
         recipe.token_documents.privacy,
+        shingles_of(recipe.document_signatures),
     )
     return publish_pairs(staging.folder / TABLE, tables, paths, work, counted)
 
@@ -133,6 +136,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "evidence_floor": recipe.near_duplicate_pairs.evidence_floor,
         "heldout_fraction": recipe.token_grid.heldout_fraction,
         "seed": recipe.token_grid.seed,
+        "shingles": asdict(shingles_of(recipe.document_signatures)),
     } | privacy_params(recipe)
 
 

@@ -249,7 +249,7 @@ STAGE = Stage(
         "Near duplicates within one snapshot and with older ones; every pair is verified "
         "by its texts."
     ),
-    code_version="2",
+    code_version="3",
     reads={"filtered_documents": THIS_AND_OLDER.summarized(), "signature_index": THIS_AND_OLDER},
     params=_params,
     checks=(the_pairs_add_up, pairs_are_as_alike_as_they_say),

@@ -20,7 +20,8 @@ values judged
 =====================  =============================================================================
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,12 +72,14 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.records import record
+from lc_assets.stages.deduplication.document_signatures import shingles_of
 from lc_assets.stages.documents.keyed_texts import SKETCH, with_digests, without_sketches
 from lc_assets.stages.tokens.tokenized_text import (
     are_held_out,
     privacy_of,
     privacy_params,
 )
+from lc_assets.text.duplicates.keys import Shingles
 from lc_assets.text.duplicates.sketches import SKETCH_HASHES
 from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import parse_document_id
@@ -100,12 +103,12 @@ class KeyTask(DocumentsTask):
     Attributes:
         passages: in the texts as they are.
         privacy: what is replaced in a text before it is tokenized.
-        sketched: whether texts are sketched too.
+        shingles: that texts are sketched by; None where they are not.
     """
 
     passages: tuple[str, ...]
     privacy: PrivacySettings
-    sketched: bool
+    shingles: Shingles | None
 
     @property
     def listed(self) -> Path:
@@ -124,13 +127,14 @@ def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts
     files = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
     passages = tuple(staging.fingerprint.params.get("passages", ()))
     privacy, sketched = context.recipe.token_documents.privacy, are_held_out(context.recipe)
+    shingles = shingles_of(context.recipe.document_signatures) if sketched else None
     tasks = [
         KeyTask(
             documents=path,
             folder=staging.folder,
             passages=passages,
             privacy=privacy,
-            sketched=sketched,
+            shingles=shingles,
         )
         for path in files
     ]
@@ -161,12 +165,12 @@ def list_shard(task: KeyTask) -> Counts:
     """List one shard's documents, with the digests of their texts."""
     n_documents = 0
     schema = schema_of(read_schema(task.documents))
-    schema = schema.append(SKETCH) if task.sketched else schema
+    schema = schema.append(SKETCH) if task.shingles else schema
     with (
         publish(task.listed) as staging,
         pq.ParquetWriter(staging, schema, compression=COMPRESSION) as writer,
     ):
-        for batch in with_digests(task.documents, schema, task.privacy):
+        for batch in with_digests(task.documents, schema, task.privacy, task.shingles):
             writer.write_batch(batch)
             n_documents += batch.num_rows
     if task.passages:
@@ -271,8 +275,8 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
         same = same and sketches.shape == (n_listed, SKETCH_HASHES)
         for place, line in zip(places, stated.values(), strict=True) if same else ():
             line[SKETCH.name] = sketches[place].tobytes()
-    privacy, digests = privacy_of(check_input.fingerprint.params), dict[str, dict[str, Any]]()
-    again = partial(_digests_again, chosen=set(stated), schema=schema, privacy=privacy)
+    params, digests = check_input.fingerprint.params, dict[str, dict[str, Any]]()
+    again = partial(_digests_again, chosen=set(stated), schema=schema, params=params)
     for of in by_workers(check_input, again, files_holding(stated, files)):
         digests |= of
     wrong = [name for name, found in stated.items() if digests.get(name) != found]
@@ -286,10 +290,10 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
 
 
 def _digests_again(
-    documents: Path, chosen: set[str], schema: pa.Schema, privacy: PrivacySettings
+    documents: Path, chosen: set[str], schema: pa.Schema, params: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for batch in with_digests(documents, schema, privacy):
+    found, shingles = dict[str, dict[str, Any]](), Shingles(**params.get("shingles", {}))
+    for batch in with_digests(documents, schema, privacy_of(params), shingles):
         lines = (line for line in batch.to_pylist() if line["id"] in chosen)
         found |= {line.pop("id"): line for line in lines}
     return found
@@ -309,13 +313,16 @@ def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """The passages that lists of withdrawals name, what is replaced, and whether texts are
-    sketched, if any.
+    """The passages that lists of withdrawals name, what is replaced, and how texts are sketched, if
+    any.
     """
     entries = entries_of(recipe.withdrawn_documents.lists)
     passages = [value for kind, value in (entry.sought for entry in entries) if kind == "passage"]
-    sketches = {"sketches": SKETCH_HASHES} if are_held_out(recipe) else {}
-    return ({"passages": sorted(passages)} if passages else {}) | sketches | privacy_params(recipe)
+    params: dict[str, Any] = {"passages": sorted(passages)} if passages else {}
+    if are_held_out(recipe):
+        shingles = asdict(shingles_of(recipe.document_signatures))
+        params |= {"sketches": SKETCH_HASHES, "shingles": shingles}
+    return params | privacy_params(recipe)
 
 
 STAGE = Stage(

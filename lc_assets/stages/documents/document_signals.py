@@ -195,7 +195,7 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
 STAGE = Stage(
     name="document_signals",
     description="Values of all documents of one snapshot, and their signals as lines; on request.",
-    code_version="1",
+    code_version="2",
     reads={"raw_snapshot": SAME_SNAPSHOT},
     params=_params,
     checks=(every_document_has_its_values, shard_counts_match),

@@ -11,6 +11,7 @@ from lc_assets.arrays import UInt64s
 from lc_assets.build.settings.common import PrivacySettings
 from lc_assets.build.tables import opened_table
 from lc_assets.stages.tokens.tokenized_text import text_columns, text_digest, tokenized_text
+from lc_assets.text.duplicates.keys import Shingles
 from lc_assets.text.duplicates.sketches import SKETCH_HASHES, sketch
 
 SKETCH = pa.field("sketch", pa.binary(8 * SKETCH_HASHES))
@@ -20,10 +21,10 @@ _TEXTS_AT_ONCE = 32
 
 
 def with_digests(
-    path: Path, schema: pa.Schema, privacy: PrivacySettings
+    path: Path, schema: pa.Schema, privacy: PrivacySettings, shingles: Shingles | None
 ) -> Iterator[pa.RecordBatch]:
-    """The columns of a table of filtered documents that a schema names; digests and sketches are
-    made from the texts.
+    """The columns of a table of filtered documents that a schema names; digests, and sketches
+    of some shingles, are made from the texts.
     """
     columns = [name for name in schema.names if name not in _OF_TEXT]
     read = dict.fromkeys([*columns, *text_columns(privacy)])
@@ -36,8 +37,8 @@ def with_digests(
                 own = text_digest(raw.encode())
                 made["text_digest"].append(own)
                 made["tokenized_digest"].append(own if text == raw else text_digest(text.encode()))
-                if SKETCH.name in schema.names:
-                    made[SKETCH.name].append(sketch(text).tobytes())
+                if shingles and SKETCH.name in schema.names:
+                    made[SKETCH.name].append(sketch(text, shingles).tobytes())
             arrays |= {
                 name: pa.array(made[name], schema.field(name).type)
                 for name in _OF_TEXT

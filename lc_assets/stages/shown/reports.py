@@ -1,12 +1,14 @@
 """What stages of links, LongPack documents and reports show, and the data-set card."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from math import nan
+from pathlib import Path
 from typing import Any
 
 from lc_assets.build.showing import Markdown, Passages, Shown, Table, inline, plot_of
 from lc_assets.build.stage import BuildContext, Built
-from lc_assets.build.tables import FILTERED, first_lines, read_table
+from lc_assets.build.tables import FILTERED, read_lines, read_table
 from lc_assets.stages.links import html_index as indexing, page_links as linking
 from lc_assets.stages.links.link_tables import HTML_INDEX, LINK_CLAIMS, PAGE_LINKS
 from lc_assets.stages.longpack import link_claims as claiming, longpack_documents as longpack
@@ -20,6 +22,10 @@ from lc_assets.stages.shown.documents import SHOWN_LINES, passage
 SHOWN_DOCUMENTS = 4
 
 
+def _first_lines(paths: Iterable[Path]) -> list[dict[str, Any]]:
+    return list(islice((line for path in paths for line in read_lines(path)), SHOWN_LINES))
+
+
 def html_index(_context: BuildContext, built: Built) -> Shown:
     """Records read, and the first pages."""
     kinds = indexing.records_by_kind(built.counts)
@@ -29,7 +35,7 @@ def html_index(_context: BuildContext, built: Built) -> Shown:
             "records": plot_of(
                 "bars", "Records of the crawl that were read", kinds, unit="records"
             ),
-            "pages": Table(first_lines(indexing.index_files(built.published.folder), SHOWN_LINES)),
+            "pages": Table(_first_lines(indexing.index_files(built.published.folder))),
         },
     )
 
@@ -50,7 +56,7 @@ def page_links(context: BuildContext, built: Built) -> Shown:
 
 def link_claims(_context: BuildContext, built: Built) -> Shown:
     """The first claims."""
-    lines = first_lines([built.published.folder / claiming.TABLE], SHOWN_LINES)
+    lines = _first_lines([built.published.folder / claiming.TABLE])
     return Shown(columns=LINK_CLAIMS, values={"first_claims": Table(lines)})
 
 

@@ -1,6 +1,6 @@
 """Bottom-k sketches: which documents are at least so similar, without comparing all of them.
 
-A sketch holds the 32 smallest hashes of a document's distinct 13-grams. Of two documents of Jaccard
+A sketch holds the 32 smallest hashes of a document's distinct shingles. Of two documents of Jaccard
 index J each of the 32 smallest hashes of their union is in both sketches with probability J. They
 share fewer than `least_shared` of them with a probability of at most `MISSED`, and none with
 (1 - J)³²: 2.3e-10 at 0.5. Sketches that are not full hold all hashes.
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lc_assets.arrays import Int64s, UInt64s
-from lc_assets.text.duplicates.keys import SHINGLE_WORDS, grams_of
+from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles, grams_of
 
 SKETCH_HASHES = 32
 """Hashes of a sketch."""
@@ -27,15 +27,15 @@ NONE = np.uint64(2**64 - 1)
 MATCHES_AT_ONCE = 1 << 24
 
 
-def sketch(text: str) -> UInt64s:
-    """The sketch of a text, ``(32,)`` uint64, ascending; of fewer than 13 words it is empty.
+def sketch(text: str, shingles: Shingles = PUBLISHED_SHINGLES) -> UInt64s:
+    """The sketch of a text, ``(32,)`` uint64, ascending; of one shorter than a shingle it is empty.
 
     >>> [int((sketch("word " * n) != NONE).sum()) for n in (12, 13, 99)]
     [0, 1, 1]
     """
-    grams, n_words = grams_of(text, SHINGLE_WORDS)
+    grams, n_units = grams_of(text, shingles.size, shingles.of)
     found = np.full(SKETCH_HASHES, NONE)
-    if n_words >= SHINGLE_WORDS:
+    if n_units >= shingles.size:
         grams = np.sort(grams)
         least = grams[np.append(True, grams[1:] != grams[:-1])][:SKETCH_HASHES]
         found[: len(least)] = least
