@@ -9,17 +9,25 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.tables import COMPRESSION, mapped_table, read_table, require_columns
+from lc_assets.arrays import UInt32s, UInt64s
+from lc_assets.build.tables import (
+    COMPRESSION,
+    mapped_table,
+    opened_table,
+    read_table,
+    require_columns,
+)
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
-from lc_assets.formats.key_index import KeyIndex
+from lc_assets.formats.key_index import KeyIndex, write_key_index
+from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.records import frozen
 from lc_assets.text.links.addresses import (
@@ -27,11 +35,13 @@ from lc_assets.text.links.addresses import (
     domains_above,
     host_of,
     keys_of,
+    keys_of_parts,
     normal,
     values_of,
 )
 
 GROUP_LINES = 1024
+LINES_AT_ONCE = 1 << 14
 
 
 def write_in_groups(path: Path, table: pa.Table) -> None:
@@ -111,6 +121,34 @@ def read_some(
     return [found[line] for line in wanted]
 
 
+def write_keyed(
+    path: Path, index: Path, parts: Iterable[pa.Table], schema: pa.Schema, columns: Sequence[str]
+) -> int:
+    """Publish a table given in parts, and its lines' keys for a `KeyedTable`; return how many keys
+    there are. ``columns`` are those that keys are made of.
+    """
+    write_parts_in_groups(path, parts, schema)
+    keys, places = keys_in(path, columns)
+    write_key_index(index, keys, places)
+    return len(keys)
+
+
+def keys_in(path: Path, columns: Sequence[str]) -> tuple[UInt64s, UInt32s]:
+    """All keys of a table's lines, uint64, and the line each is of, uint32; ascending by key, then
+    by line.
+    """
+    parts = parts_of(path, columns)
+    return keys_of_parts({name: part[name].to_pylist() for name in columns} for part in parts)
+
+
+def parts_of(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The lines of a table, some at a time."""
+    with opened_table(path) as file:
+        for batch in file.iter_batches(LINES_AT_ONCE, columns=list(columns)):
+            batch.validate(full=True)
+            yield pa.Table.from_batches([batch])
+
+
 @frozen
 class KeyedTable:
     """A table and its index.
@@ -122,6 +160,11 @@ class KeyedTable:
 
     path: Path
     index: KeyIndex
+
+    @classmethod
+    def of(cls, version: Published, file: str, index: str) -> Self:
+        """A version's table of a name, and its index of a name."""
+        return cls(version.only(file) / file, KeyIndex(version.only(f"{index}_*.npy") / index))
 
     def find(self, kind: Kind, value: str) -> list[dict[str, Any]]:
         """Lines of the documents that are found by a value, in their order; each has been compared

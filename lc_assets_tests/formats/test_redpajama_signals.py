@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.errors import CorruptFile
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals, write_signals
 from lc_assets.text.signals.names import CCNET_SIGNALS, SCALARS
@@ -167,13 +167,6 @@ def test_a_file_cut_short_is_refused():
     content = gzip.compress(b"".join(line_for(number, **words(number)) for number in range(300)))
     with pytest.raises(CorruptFile, match=r"en_head.signals: cut short"):
         table_of(content[:-30])
-
-
-def test_an_unknown_signal_is_refused():
-    with pytest.raises(
-        BadInput, match="no such signal: rps_doc_wrod_count; there are ccnet_length"
-    ):
-        table_of(gzip.compress(b""), ["rps_doc_wrod_count"])
 
 
 def test_an_empty_file_of_signals_is_an_empty_table():

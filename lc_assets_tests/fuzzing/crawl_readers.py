@@ -34,7 +34,6 @@ from lc_assets.formats.redpajama.signals import read_signals, signals_line, writ
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.redpajama_v2 import parse_listing
 from lc_assets.text.duplicates.minhash import RPV2
-from lc_assets.text.html.page_text import page_text
 from lc_assets.text.links.addresses import KINDS, address_key, domains_above, host_of, normal
 from lc_assets.text.links.links import page_links
 from lc_assets.text.links.page_keys import page_key, surt
@@ -44,7 +43,7 @@ from lc_assets.text.signals.signals import measure_signals
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, page, record
 from lc_assets_tests.fuzzing.table import Reader
-from lc_assets_tests.reference.pages import html_pages, look_up, wat_pages
+from lc_assets_tests.reference.pages import html_pages, look_up, page_text, wat_pages
 
 SHARD = Shard.parse("2023-06/0000/en_head")
 TEXTS = ("One two three.\nFour five.", "Caf\u00e9 \u65e5\u672c <|endoftext|>", "x " * 200)

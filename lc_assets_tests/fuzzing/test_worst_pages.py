@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from lc_assets.text.html.page_text import page_text
 from lc_assets.text.links.links import page_links
 from lc_assets.text.links.targets import targets_of
+from lc_assets_tests.reference.pages import page_text
 from lc_assets_tests.text.test_html_shape import NAMES, ODDITIES
 
 TRIED = int(os.environ.get("LC_PAGES", "300"))

@@ -19,8 +19,15 @@ from lc_assets.formats.archives.fetching import (
 from lc_assets.formats.archives.records import WRONG_LENGTH, records_in
 from lc_assets.formats.archives.wat import MAX_LINKS_BYTES, METADATA, WatPage, wat_page
 from lc_assets.formats.corpora.containers import Unread
+from lc_assets.text.html.page_text import Quality, page_content
 from lc_assets.text.links.links import Extractor, Link, page_links
 from lc_assets.text.links.targets import Target, targets_of
+
+
+def page_text(html: str, quality: Quality = "fast") -> str | None:
+    """The text of a page; None when the guard refuses it."""
+    found = page_content(html, quality)
+    return found and found.text
 
 
 def look_up(path: Path, key: bytes) -> list[bytes]:

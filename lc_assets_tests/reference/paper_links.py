@@ -2,7 +2,12 @@
 Cubic on hostile pages.
 """
 
-from lc_assets.text.links.links import REGEX_KEY, REGEX_REF, REGEX_URL
+import re
+
+from lc_assets.text.links.links import REGEX_URL
+
+REGEX_REF = re.compile(r'<a[^>]+?href="[^>]+?"[^>]*?>[^<]+</a>')
+REGEX_KEY = re.compile(r">([^<]+)</a>")
 
 
 def paper_links(html: str) -> list[tuple[str, str]]:

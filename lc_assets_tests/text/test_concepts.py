@@ -232,8 +232,6 @@ def test_a_text_of_nothing_has_nothing():
 
 
 def test_what_cannot_be_meant_is_refused():
-    with pytest.raises(BadInput, match="top must be at least 1"):
-        LexicalConcepts(SPECIAL, top=0)
     with pytest.raises(BadInput, match="parts in order"):
         LexicalConcepts(SPECIAL).mentions("abc", [Part(0, 0), Part(2, 1), Part(1, 2)])
 

@@ -12,7 +12,6 @@ from lc_assets.errors import BadInput
 from lc_assets.text.measures import measures
 from lc_assets.text.measures.licences import licence_of
 from lc_assets.text.measures.measures import MEASURES, columns, measure, parse_column
-from lc_assets.text.measures.words import read_words
 from lc_assets_tests.strategies import hostile_text
 
 
@@ -110,8 +109,6 @@ def test_a_column_that_does_not_exist_is_named(column):
     """The message says what there is instead."""
     with pytest.raises(BadInput, match=f"^{column}: "):
         parse_column(column)
-    with pytest.raises(BadInput, match="no words are called"):
-        read_words("a", "spacy")
 
 
 @pytest.mark.parametrize(

@@ -155,11 +155,9 @@ def open_models(
         quality: paths by name.
 
     Raises:
-        BadInput: when a file does not exist, a list is invalid, or there is no model of quality of
-            that name.
+        BadInput: when a file does not exist, or a list is invalid.
         CorruptFile: when a file is not a model, or damaged.
     """
-    require_known(quality or {})
     digests: dict[str, str] = {}
     identifier = open_language_model(language) if LANGUAGE in needs else None
     if identifier:
@@ -189,19 +187,6 @@ def open_models(
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def require_known(names: Collection[str]) -> None:
-    """Check that all names are known.
-
-    Raises:
-        BadInput: names them.
-    """
-    unknown = sorted(set(names) - set(QUALITY))
-    if unknown:
-        raise BadInput(
-            f"no such model of quality: {', '.join(unknown)}; there are {', '.join(QUALITY)}"
-        )
 
 
 MAX_ENTRY_BYTES = 8192

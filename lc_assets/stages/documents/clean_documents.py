@@ -72,6 +72,7 @@ from lc_assets.stages.deduplication.paragraphs import (
     spans_by_id,
 )
 from lc_assets.stages.deduplication.removals import remaining_read, removed_in
+from lc_assets.stages.documents.dropping import dropped_line
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.shard_inputs import file_records
 from lc_assets.text.contamination.overlaps import without_spans
@@ -165,9 +166,7 @@ def clean_shard(task: CleanTask) -> Counts:
                 reason = NOTHING_LEFT
             if reason is not None:
                 dropped[reason] += 1
-                why = {"reason": reason, "value": None, "reasons": [reason], "values": [None]}
-                known = {name: line[name] for name in ("id", "url", "digest")}
-                dropped_table.add(known | why)
+                dropped_table.add(dropped_line(line, reason))
                 continue
             write(line)
             n_kept += 1

@@ -39,7 +39,15 @@ from lc_assets.build.checks import (
     files_holding,
     reads_all_upstream_documents,
 )
-from lc_assets.build.lookups import KeyedTable, read_some, regrouped, write_parts_in_groups
+from lc_assets.build.lookups import (
+    LINES_AT_ONCE,
+    KeyedTable,
+    keys_in,
+    parts_of,
+    read_some,
+    regrouped,
+    write_keyed,
+)
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.common import PrivacySettings
 from lc_assets.build.stage import (
@@ -56,7 +64,6 @@ from lc_assets.build.tables import (
     IDENTITY,
     KEYED,
     count_lines,
-    opened_table,
     read_all,
     read_lines,
     read_schema,
@@ -65,7 +72,7 @@ from lc_assets.build.tables import (
 )
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.npy import read_npy, write_npy
-from lc_assets.formats.key_index import KeyIndex, write_key_index
+from lc_assets.formats.key_index import KeyIndex
 from lc_assets.formats.lists.withdrawal_lists import entries_of
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import SCRATCH
@@ -81,15 +88,14 @@ from lc_assets.stages.tokens.tokenized_text import (
 )
 from lc_assets.text.duplicates.keys import Shingles
 from lc_assets.text.duplicates.sketches import SKETCH_HASHES
-from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import parse_document_id
 
 DOCUMENTS_FILE, PASSAGES_FILE = "documents.parquet", "passages.parquet"
 PASSAGES = pa.schema({"id": "string", "passage": "string"})
 SKETCHES_FILE = "sketches.npy"
 INDEX = "document"
+KEY_COLUMNS = ("id", "url", "digest", "text_digest")
 TEXTS_AT_ONCE = 32
-LINES_AT_ONCE = 1 << 14
 DIGESTS_AGAIN = 20
 """Number of documents whose text the check reads again."""
 _DIGESTS = pa.schema([KEYED.field(name) for name in ("id", "text_digest", "tokenized_digest")])
@@ -154,11 +160,7 @@ def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts
 
 def write_keys(folder: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> int:
     """Write the files of an index of documents, given in parts; return the number of keys."""
-    path = folder / DOCUMENTS_FILE
-    write_parts_in_groups(path, parts, schema)
-    keys, places = keys_of_parts(_keyed_columns(path))
-    write_key_index(folder / INDEX, keys, places)
-    return len(keys)
+    return write_keyed(folder / DOCUMENTS_FILE, folder / INDEX, parts, schema, KEY_COLUMNS)
 
 
 def list_shard(task: KeyTask) -> Counts:
@@ -220,24 +222,9 @@ def _by_shard_and_line(
         yield table
 
 
-def _listed(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The lines of ``documents.parquet``, some at a time."""
-    with opened_table(path) as file:
-        for batch in file.iter_batches(LINES_AT_ONCE, columns=list(columns)):
-            batch.validate(full=True)
-            yield pa.Table.from_batches([batch])
-
-
-def _keyed_columns(path: Path) -> Iterator[dict[str, Sequence[str]]]:
-    names = ("id", "url", "digest", "text_digest")
-    return ({name: table[name].to_pylist() for name in names} for table in _listed(path, names))
-
-
 def documents_of(keys: Published) -> KeyedTable:
     """One snapshot's index, for look-ups."""
-    return KeyedTable(
-        keys.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, KeyIndex(keys.only(f"{INDEX}_*.npy") / INDEX)
-    )
+    return KeyedTable.of(keys, DOCUMENTS_FILE, INDEX)
 
 
 def keyed_documents(lake: Lake, snapshot: str) -> KeyedTable | None:
@@ -265,7 +252,7 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     n_listed, n_standing = count_lines(path), sum(map(count_lines, files))
     standing = regrouped(_by_shard_and_line(files, KEYED, names), LINES_AT_ONCE)
     same = n_listed == n_standing and all(
-        map(pa.Table.equals, regrouped(_listed(path, names), LINES_AT_ONCE), standing)
+        map(pa.Table.equals, regrouped(parts_of(path, names), LINES_AT_ONCE), standing)
     )
     places, sketched = evenly_spaced(n_listed, DIGESTS_AGAIN), check_input.folder / SKETCHES_FILE
     stated = {line.pop("id"): line for line in read_some(path, places, _DIGESTS.names)}
@@ -301,7 +288,7 @@ def _digests_again(
 
 def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     """The keys are exactly those of the listed documents, and each refers to its document."""
-    wanted = keys_of_parts(_keyed_columns(check_input.folder / DOCUMENTS_FILE))
+    wanted = keys_in(check_input.folder / DOCUMENTS_FILE, KEY_COLUMNS)
     index = KeyIndex(check_input.folder / INDEX)
     right = index.holds(*wanted)
     return CheckResult(

@@ -5,6 +5,7 @@ dictionary per document took as long as decompressing and splitting the file.)
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -104,3 +105,11 @@ class Part:
 def reason_counts(reasons: pa.Array | pa.ChunkedArray) -> dict[str, int]:
     """How often each reason occurs."""
     return {line["values"]: line["counts"] for line in reasons.value_counts().to_pylist()}
+
+
+def dropped_line(
+    line: Mapping[str, Any], reason: str, value: float | None = None
+) -> dict[str, Any]:
+    """A line of `DROPPED` for a document with one reason."""
+    known = {name: line[name] for name in ("id", "url", "digest")}
+    return known | {"reason": reason, "value": value, "reasons": [reason], "values": [value]}

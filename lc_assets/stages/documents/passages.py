@@ -16,8 +16,8 @@ from lc_assets.text.contamination.grams import (
     GramSettings,
     Item,
     build_index,
-    postings,
 )
+from lc_assets.text.contamination.overlaps import items_of
 from lc_assets.text.contamination.scanning import find_grams
 
 LONGEST_RUN = 64
@@ -47,8 +47,6 @@ def passages_in(text: str, index: GramIndex) -> list[str]:
     ['The quick brown fox jumps over the lazy dog']
     """
     grams = np.unique(find_grams(text, index).grams)
-    items, _, owners = postings(index, grams)
-    pairs = np.unique(np.stack([items.astype(np.int64), owners]), axis=1)
-    found = np.bincount(pairs[0], minlength=len(index.item_ids))
+    found = np.bincount(items_of(index, grams)[1], minlength=len(index.item_ids))
     whole = np.flatnonzero((found == index.item_grams) & (found > 0)).tolist()
     return [index.item_ids[item] for item in whole]

@@ -119,10 +119,7 @@ def _removed_keys(column: str, values: Sequence[str]) -> UInt64s:
 
 def rows_in(index: Published) -> KeyedTable:
     """The records of an index's rows, in the row table's order."""
-    return KeyedTable(
-        index.only(RECORDS_FILE) / RECORDS_FILE,
-        KeyIndex(index.only(f"{ROW_INDEX}_*.npy") / ROW_INDEX),
-    )
+    return KeyedTable.of(index, RECORDS_FILE, ROW_INDEX)
 
 
 def removal_lines(index: Published, column: str, value: str) -> list[int]:

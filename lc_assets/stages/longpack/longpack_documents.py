@@ -20,6 +20,7 @@ from lc_assets.build.checks import (
     evenly_spaced,
     tables_fit,
 )
+from lc_assets.build.lookups import keys_in
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
@@ -45,9 +46,9 @@ from lc_assets.stages.longpack.gathering import (
 from lc_assets.stages.longpack.link_claims import TABLE as CLAIMS_TABLE
 from lc_assets.stages.longpack.page_index import (
     INDEX,
+    KEY_COLUMNS,
     PAGES,
     PAGES_FILE,
-    keys_of_pages,
     write_page_index,
 )
 from lc_assets.stages.longpack.pages import n_tokens_of
@@ -218,8 +219,8 @@ def every_page_is_found_in_its_documents(check_input: CheckInput) -> CheckResult
     no other.
     """
     listed, spans = "SELECT * FROM pages", "SELECT id, child_id, url FROM spans"
-    keys, places = keys_of_pages(check_input.folder / PAGES_FILE)
-    is_indexed = KeyIndex(check_input.folder / INDEX).holds(keys, places)
+    keys = keys_in(check_input.folder / PAGES_FILE, KEY_COLUMNS)
+    is_indexed = KeyIndex(check_input.folder / INDEX).holds(*keys)
     errors = {
         "parts that are not listed": f"{spans} EXCEPT ALL {listed}",
         "pages of no document": f"{listed} EXCEPT ALL {spans}",

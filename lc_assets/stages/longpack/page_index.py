@@ -22,15 +22,13 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
-from lc_assets.arrays import Int64s, UInt32s, UInt64s
-from lc_assets.build.lookups import KeyedTable, write_parts_in_groups
-from lc_assets.build.tables import opened_table, read_all, read_table
+from lc_assets.arrays import Int64s
+from lc_assets.build.lookups import KeyedTable, write_keyed
+from lc_assets.build.tables import read_all, read_table
 from lc_assets.counts import Counts
-from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.lake.versions import Published
 from lc_assets.packing.lengths import PAPER, Growth, bucket_counts, growth
 from lc_assets.stages.links.link_tables import SPANS
-from lc_assets.text.links.addresses import keys_of_parts
 
 MEASURES = (
     "hit rate",
@@ -100,16 +98,13 @@ PAGES = pa.schema(
 )
 COLUMNS = ("id", "child_id", "url")
 """Of a table of spans: what `PAGES` calls by its own names."""
-LINES_AT_ONCE = 1 << 16
+KEY_COLUMNS = ("id", "url")
 
 
 def write_page_index(folder: Path, spans: Iterable[Path]) -> int:
     """Write the index of some tables of spans; return how many keys there are."""
-    path = folder / PAGES_FILE
-    write_parts_in_groups(path, map(pages_of, spans), PAGES)
-    keys, places = keys_of_pages(path)
-    write_key_index(folder / INDEX, keys, places)
-    return len(keys)
+    pages = map(pages_of, spans)
+    return write_keyed(folder / PAGES_FILE, folder / INDEX, pages, PAGES, KEY_COLUMNS)
 
 
 def pages_of(spans: Path) -> pa.Table:
@@ -117,19 +112,6 @@ def pages_of(spans: Path) -> pa.Table:
     return read_table(spans, COLUMNS).select(COLUMNS).rename_columns(PAGES.names).cast(PAGES)
 
 
-def keys_of_pages(path: Path) -> tuple[UInt64s, UInt32s]:
-    """All keys of a table of pages, uint64, and the line each is of, uint32; ascending by key, then
-    by line.
-    """
-    with opened_table(path) as file:
-        batches = file.iter_batches(LINES_AT_ONCE, columns=["id", "url"])
-        return keys_of_parts(
-            {"id": batch["id"].to_pylist(), "url": batch["url"].to_pylist()} for batch in batches
-        )
-
-
 def page_index(longpack: Published) -> KeyedTable:
     """The index of a version's pages, for look-ups."""
-    return KeyedTable(
-        longpack.only(PAGES_FILE) / PAGES_FILE, KeyIndex(longpack.only(f"{INDEX}_*.npy") / INDEX)
-    )
+    return KeyedTable.of(longpack, PAGES_FILE, INDEX)

@@ -42,6 +42,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
 from lc_assets.records import record
+from lc_assets.stages.documents.dropping import dropped_line
 from lc_assets.stages.tokens.tokenized_text import text_digest, tokenized_text
 from lc_assets.tokens.dtypes import stored_dtype
 from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape, first_ids, most_tokens
@@ -206,7 +207,7 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
                 ids, reason, value = ids_of(text, tokenizer, settings)
             if reason:
                 dropped[reason] += 1
-                others.add(_dropped(line, reason, value))
+                others.add(dropped_line(line, reason, value))
                 continue
             line["tokenized_digest"] = task.digests.get(line["id"]) or text_digest(raw.encode())
             del line["raw_content"]
@@ -240,11 +241,6 @@ def _terms(text: str) -> dict[str, Any]:
     from lc_assets.text.duplicates.keys import term_counts
 
     return dict(zip(TERMS.names, term_counts(text), strict=True))
-
-
-def _dropped(line: dict[str, Any], reason: str, value: int | None) -> dict[str, Any]:
-    known = {name: line[name] for name in ("id", "url", "digest")}
-    return known | {"reason": reason, "value": value, "reasons": [reason], "values": [value]}
 
 
 def params_of(settings: TokenizingSettings) -> dict[str, Any]:

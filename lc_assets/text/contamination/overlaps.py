@@ -97,7 +97,7 @@ class Weigher:
         )
         self.counts = np.ones(index.n_grams, np.bool_)
         self.counts[np.array(sorted(ignored), np.int64)] = False
-        _, items = _items_of(index, np.flatnonzero(~self.counts))
+        _, items = items_of(index, np.flatnonzero(~self.counts))
         self.item_grams = index.item_grams - np.bincount(items, minlength=len(index.item_ids))
 
     def overlaps_of(self, finds: Finds) -> tuple[Overlap, ...]:
@@ -170,27 +170,23 @@ class Weigher:
         """What is cut of a document that some items contaminate, in order, none touching the next:
         every occurrence of their n-grams; or stretches that cover ``threshold`` of one.
         """
+        counted = np.flatnonzero(self.counts[finds.grams])
         if self.finder is None:
-            return spans_of(finds, self.grams_of(finds, items))
-        found = self.finder.stretches_of(finds, np.flatnonzero(self.counts[finds.grams]))
+            distinct = np.unique(finds.grams[counted])
+            of_grams, of_items = items_of(self.index, distinct)
+            ours = distinct[of_grams[np.isin(of_items, sorted(items))]]
+            chosen = np.isin(finds.grams, ours)
+            return merged(finds.starts[chosen].tolist(), finds.ends[chosen].tolist())
+        found = self.finder.stretches_of(finds, counted)
         chosen = np.isin(found.items, sorted(items)) & (found.shares >= threshold)
         return merged(found.starts[chosen].tolist(), found.ends[chosen].tolist())
-
-    def grams_of(self, finds: Finds, items: Collection[int]) -> Int64s:
-        """The n-grams found that some items have."""
-        distinct = np.unique(finds.grams[self.counts[finds.grams]])
-        of_items, _, owners = postings(self.index, distinct)
-        chosen: Int64s = distinct[
-            np.unique(owners[np.isin(of_items, np.array(sorted(items), np.int64))])
-        ]
-        return chosen
 
 
 def in_many_items(index: GramIndex, most: int) -> Int64s:
     """The n-grams in more than ``most`` items, which do not identify an item."""
     # Repeats within an item count here, so these are a superset.
     suspects = np.flatnonzero(np.diff(index.posting_ends, prepend=0) > most)
-    owners, _ = _items_of(index, suspects)
+    owners, _ = items_of(index, suspects)
     many: Int64s = suspects[np.bincount(owners, minlength=len(suspects)) > most]
     return many
 
@@ -210,14 +206,6 @@ def merged(starts: Sequence[int], ends: Sequence[int]) -> list[tuple[int, int]]:
     return spans
 
 
-def spans_of(finds: Finds, grams: Int64s) -> list[tuple[int, int]]:
-    """The stretches of a text that the finds of some n-grams cover, in order, none touching the
-    next.
-    """
-    chosen = np.isin(finds.grams, grams)
-    return merged(finds.starts[chosen].tolist(), finds.ends[chosen].tolist())
-
-
 def without_spans(text: str, spans: Sequence[tuple[int, int]], margin: int = 0) -> str:
     """A text without some spans and ``margin`` characters on either side of each.
 
@@ -232,7 +220,7 @@ def without_spans(text: str, spans: Sequence[tuple[int, int]], margin: int = 0) 
     return "".join(text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
 
 
-def _items_of(index: GramIndex, grams: Int64s) -> tuple[Int64s, Int64s]:
+def items_of(index: GramIndex, grams: Int64s) -> tuple[Int64s, Int64s]:
     """Distinct pairs of an n-gram, as its index in ``grams``, and an item that has it."""
     items, _, owners = postings(index, grams)
     pairs = np.unique(np.stack([owners, items.astype(np.int64)]), axis=1)

@@ -35,7 +35,6 @@ import numpy as np
 
 from lc_assets.arrays import Bytes, Int32s, UInt32s, UInt64s
 from lc_assets.compiling import compiled
-from lc_assets.errors import BadInput
 from lc_assets.records import frozen
 from lc_assets.text.hashing import FNV_BASIS, FNV_PRIME, GOLDEN, code_points, mix64, mix64_kernel
 from lc_assets.text.words import normalized_utf8
@@ -89,19 +88,19 @@ def shingle_hashes(
     Returns:
         ``(k,)`` uint64, ascending, without repeats.
 
-    Raises:
-        BadInput: when ``n`` is below one.
-
     >>> [len(shingle_hashes(text, n=2)) for text in ("one two three two three", "One!", "?!")]
     [3, 1, 0]
     """
-    if n < 1:
-        raise BadInput(f"a shingle of {n} {of}: expected at least one")
-    # Twice as fast as np.unique: numpy sorts 64-bit numbers by vectors.
-    grams = np.sort(grams_of(text, n, of)[0])
-    is_new = np.ones(len(grams), dtype=np.bool_)
-    is_new[1:] = grams[1:] != grams[:-1]
-    return grams[is_new]
+    return ascending(grams_of(text, n, of)[0])
+
+
+def ascending(grams: Hashes) -> Hashes:
+    """Hashes in ascending order, each once; twice as fast as np.unique: numpy sorts 64-bit numbers
+    by vectors.
+    """
+    grams = np.sort(grams)
+    distinct: Hashes = grams[np.append(True, grams[1:] != grams[:-1])[: len(grams)]]
+    return distinct
 
 
 def grams_of(text: str, n: int, of: Literal["words", "characters"] = "words") -> tuple[Hashes, int]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lc_assets.arrays import Int64s, UInt64s
-from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles, grams_of
+from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles, ascending, grams_of
 
 SKETCH_HASHES = 32
 """Hashes of a sketch."""
@@ -36,8 +36,7 @@ def sketch(text: str, shingles: Shingles = PUBLISHED_SHINGLES) -> UInt64s:
     grams, n_units = grams_of(text, shingles.size, shingles.of)
     found = np.full(SKETCH_HASHES, NONE)
     if n_units >= shingles.size:
-        grams = np.sort(grams)
-        least = grams[np.append(True, grams[1:] != grams[:-1])][:SKETCH_HASHES]
+        least = ascending(grams)[:SKETCH_HASHES]
         found[: len(least)] = least
     return found
 

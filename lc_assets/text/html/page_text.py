@@ -34,34 +34,23 @@ class PageContent(NamedTuple):
     title: str
 
 
-def page_text(html: str, quality: Quality = "fast", *, alt_texts: bool = True) -> str | None:
-    r"""The text of a page; None when the guard refuses it. See `page_content`.
-
-    >>> page_text("<nav>Menu</nav><main><h1>Tea</h1><p>Green tea is not black.</p></main>")
-    'Tea\n\nGreen tea is not black.'
-    >>> page_text("<div>" * 10_000) is None
-    True
-    """
-    found = page_content(html, quality, alt_texts=alt_texts)
-    return found and found.text
-
-
-def page_content(
-    html: str, quality: Quality = "fast", *, alt_texts: bool = True
-) -> PageContent | None:
-    """The text and the title of a page; None when the guard refuses it
-    (`lc_assets.text.html.guard`).
+def page_content(html: str, quality: Quality = "fast") -> PageContent | None:
+    """The text and the title of a page, without the alternative texts of images; None when the
+    guard refuses it (`lc_assets.text.html.guard`).
 
     Args:
         html: the page, decoded.
         quality: ``fast`` or ``high``; see the module.
-        alt_texts: whether to include the alternative texts of images; ``high`` never does.
 
     Raises:
         BadInput: when the quality is ``high`` and trafilatura is not installed.
 
     >>> page_content("<title>Tea &amp; more</title><p>Tea.").title, page_content("<h2>T").title
     ('Tea & more', 'T')
+    >>> page_content("<nav>Menu</nav><main><p>Green tea is not black.</p></main>").text
+    'Green tea is not black.'
+    >>> page_content("<div>" * 10_000) is None
+    True
     """
     if refusal_of(html.encode("utf-8", "replace")) is not None:
         return None
@@ -76,9 +65,7 @@ def page_content(
     text = (
         _by_trafilatura(html)
         if quality == "high"
-        else extract_plain_text(
-            tree, preserve_formatting=True, main_content=True, alt_texts=alt_texts
-        )
+        else extract_plain_text(tree, preserve_formatting=True, main_content=True, alt_texts=False)
     )
     return PageContent(text, " ".join((title or "").split())[:TITLE_CHARS])
 

@@ -7,8 +7,7 @@ it) and an anchor text.
 html5  as browsers read it (an HTML5 parser): entities decoded, markup within links ignored, white
        space collapsed; no links in comments, scripts and templates, and no text of what is not
        shown (`_HIDDEN`)
-paper  exactly what the three expressions of the LongPack paper find (`REGEX_REF`, `REGEX_URL`,
-       `REGEX_KEY`), nothing decoded or collapsed
+paper  exactly what the three expressions of the LongPack paper find, nothing decoded or collapsed
 =====  ===========================================================================================
 
 The paper's first expression takes cubic time in the length of an unclosed tag: a minute for 9 kB.
@@ -29,10 +28,8 @@ from lc_assets.text.html.guard import refusal_of
 
 Extractor = Literal["html5", "paper"]
 
-REGEX_REF = re.compile(r'<a[^>]+?href="[^>]+?"[^>]*?>[^<]+</a>')
 REGEX_URL = re.compile(r'href="([^">]+?)"')
-REGEX_KEY = re.compile(r">([^<]+)</a>")
-"""The paper's expressions, as printed."""
+"""The paper's expression for an address, as printed."""
 
 UNVOUCHED = frozenset({"nofollow", "sponsored", "ugc"})
 """Values of ``rel`` by which a page's author does not vouch for what is linked to."""

@@ -204,10 +204,8 @@ def read_words(text: str, kind: str) -> Words:
     4
 
     Raises:
-        BadInput: when there is no such kind, or the text is longer than `MAX_BYTES`.
+        BadInput: when the text is longer than `MAX_BYTES`.
     """
-    if kind not in WORD_KINDS:
-        raise BadInput(f"no words are called {kind!r}; there are {', '.join(WORD_KINDS)}")
     data = normalized_utf8(text) if kind == "normalized" else utf8_of(text)
     require_measurable(data)
     joined, counts = np.empty(len(data) + PADDING, np.uint8), np.empty(8, np.int64)

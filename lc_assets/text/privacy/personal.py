@@ -32,7 +32,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from lc_assets.errors import BadInput
 from lc_assets.text.privacy.account_numbers import IBAN_LENGTHS, is_card, is_iban
 
 KINDS = ("email", "ip", "phone", "card", "iban")
@@ -126,15 +125,7 @@ def find_personal(
         kinds: some of `KINDS`.
         regions: two letters of each country whose national telephone numbers count; international
             ones always do.
-
-    Raises:
-        BadInput: for an unknown kind.
     """
-    unknown = sorted(set(kinds) - set(KINDS))
-    if unknown:
-        raise BadInput(
-            f"no kind of personal data: {', '.join(unknown)}; there are {', '.join(KINDS)}"
-        )
     found = sorted(
         (
             Personal(start, end, kind)

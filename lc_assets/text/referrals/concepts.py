@@ -142,8 +142,6 @@ class LexicalConcepts:
     """
 
     def __init__(self, special: SpecialWords, *, top: int = TOP) -> None:
-        if top < 1:
-            raise BadInput(f"top must be at least 1, got {top}")
         self._reader, self._top = WordReader(special), top
 
     def mentions(self, text: str, parts: Sequence[Part] = ()) -> Mentions:

@@ -21,11 +21,11 @@ from lc_assets.formats.archives.fetching import HtmlPage
 from lc_assets.formats.archives.members import NO_PLACE, Members
 from lc_assets.formats.archives.responses import Undecodable, decoded, undone
 from lc_assets.formats.corpora.containers import Unread
-from lc_assets.text.html.page_text import page_content, page_text
+from lc_assets.text.html.page_text import page_content
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, http, page, record
 from lc_assets_tests.memory import added
 from lc_assets_tests.named_draws import rng_for
-from lc_assets_tests.reference.pages import html_pages
+from lc_assets_tests.reference.pages import html_pages, page_text
 
 ARTICLE = (
     "<nav>Menu</nav><article>"

@@ -18,9 +18,8 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.sample.pages import Page, texts_of_folder
 from lc_assets.sample.web import MOST_LINKS, page_html
 from lc_assets.sample.writing import CRAWL, write_sample
-from lc_assets.text.html.page_text import page_text
 from lc_assets.text.links.page_keys import page_key
-from lc_assets_tests.reference.pages import html_pages
+from lc_assets_tests.reference.pages import html_pages, page_text
 
 SNAPSHOTS = ("2022-49", "2023-06")
 
