@@ -17,7 +17,6 @@ from lc_assets.text.contamination.overlaps import (
     Weigher,
     in_many_items,
     is_contaminated,
-    spans_of,
     without_spans,
 )
 from lc_assets.text.contamination.scanning import find_grams
@@ -271,7 +270,7 @@ def test_cutting_leaves_the_rest():
     index = build_index(items_of("b c d"), GramSettings(ngram=3, min_words=1))
     text = "a (B, c, d) e b c d"
     finds = find_grams(text, index)
-    spans = spans_of(finds, Weigher(index).grams_of(finds, [0]))
+    spans = Weigher(index).spans_of(finds, [0], 0.8)
     assert [text[start:end] for start, end in spans] == ["B, c, d", "b c d"]
     assert without_spans(text, spans, 0) == "a () e "
     assert without_spans(text, spans, 1) == "a  e"

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-from lc_assets.errors import BadInput
 from lc_assets.text import words
 from lc_assets.text.duplicates.keys import grams_of, jaccard, shingle_hashes
 from lc_assets.text.words import fold, normalize, normalized_utf8
@@ -118,11 +117,6 @@ def test_long_monotonous_text_takes_linear_time(text):
     """No spaces, nothing but spaces, marks out of order, lone surrogates, capital sigmas, NUL."""
     hashes = shingle_hashes(text)
     assert len(hashes) <= len(text)
-
-
-def test_a_shingle_has_words():
-    with pytest.raises(BadInput, match="at least one"):
-        shingle_hashes("a b", n=0)
 
 
 @given(st.text(max_size=40), st.integers(1, 13))
