@@ -29,14 +29,12 @@ def keyed_u64(purpose: str, *, seed: int, keys: Iterable[str]) -> NDArray[np.uin
     array([ 4902123096426904483, 17066088407852071399], dtype=uint64)
     """
     stream = hashlib.blake2b(f"{purpose}\0{seed}".encode(), digest_size=32).digest()
-    stem = hashlib.blake2b(digest_size=8, key=stream)
-
-    def draw(key: str) -> bytes:
-        hasher = stem.copy()
+    start, drawn = hashlib.blake2b(digest_size=8, key=stream).copy, list[bytes]()
+    for key in keys:  # in one loop: a function per key takes as long again
+        hasher = start()
         hasher.update(key.encode("utf-8", "surrogatepass"))
-        return hasher.digest()
-
-    return np.frombuffer(b"".join(map(draw, keys)), dtype="<u8").astype(np.uint64)
+        drawn.append(hasher.digest())
+    return np.frombuffer(b"".join(drawn), dtype="<u8").astype(np.uint64)
 
 
 def shuffled(priority: NDArray[np.uint64], ids: Sequence[str]) -> NDArray[np.int64]:

@@ -7,8 +7,8 @@ A stage that keeps and drops documents writes ``{shard}.documents.parquet`` and
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -22,8 +22,8 @@ from lc_assets.build.stage import (
     CheckInput,
     CheckResult,
 )
-from lc_assets.build.table_checks import table_failures
-from lc_assets.build.tables import DROPPED, count_lines, read_schema, read_table
+from lc_assets.build.table_checks import checked_columns, complaints_about, misfits
+from lc_assets.build.tables import DROPPED
 from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.publishing import finished
@@ -113,11 +113,76 @@ def by_chunk(rows: Iterable[int], chunk_rows: int) -> list[list[int]]:
     return [list(group) for _, group in itertools.groupby(rows, key=lambda row: row // chunk_rows)]
 
 
+@record
+class ShardTables:
+    """What checks need to know of one shard's tables, of kept and of dropped documents.
+
+    Attributes:
+        names: of the tables that there are.
+        n_kept: kept documents.
+        reasons: dropped ones by their first reason.
+        n_repeated: ids that occur before among both.
+        schemas: one per table.
+        complaints: about the values of each table.
+    """
+
+    names: tuple[str, ...]
+    n_kept: int
+    reasons: Counter[str]
+    n_repeated: int
+    schemas: tuple[pa.Schema, ...]
+    complaints: tuple[list[str], ...]
+
+
+def shard_tables(check_input: CheckInput) -> dict[str, ShardTables]:
+    """What checks need to know of the tables of each shard, by its name; they are read once for all
+    checks, by workers.
+    """
+    if not check_input.tables:
+        paths = [*documents_files(check_input.folder), *dropped_files(check_input.folder)]
+        of_shard: dict[str, list[Path]] = {}
+        for path in paths:
+            of_shard.setdefault(path.name.rsplit(".", 2)[0], []).append(path)
+        found = by_workers(check_input, _tables_of_shard, list(of_shard.values()))
+        check_input.tables.update(zip(of_shard, found, strict=True))
+    return check_input.tables
+
+
+def _tables_of_shard(paths: Sequence[Path]) -> ShardTables:
+    ids, n_kept, reasons = list[str | None](), 0, Counter[str]()
+    schemas, complaints = list[pa.Schema](), list[list[str]]()
+    for path in paths:
+        is_kept = path.name.endswith(DOCUMENTS_SUFFIX)
+        table, schema = checked_columns(path, ["id"] if is_kept else ["id", "reason"])
+        ids += table["id"].to_pylist()
+        schemas.append(_one(schema))
+        complaints.append(complaints_about(path.name, table, "id"))
+        if is_kept:
+            n_kept = len(table)
+        else:
+            reasons.update(table["reason"].to_pylist())
+    return ShardTables(
+        names=tuple(path.name for path in paths),
+        n_kept=n_kept,
+        reasons=reasons,
+        n_repeated=len(ids) - len(set(ids)),
+        schemas=tuple(schemas),
+        complaints=tuple(complaints),
+    )
+
+
+@lru_cache(maxsize=8)
+def _one(schema: pa.Schema) -> pa.Schema:
+    """One object for equal schemas, which is sent to the main process once for several shards."""
+    return schema
+
+
 def counts_add_up(check_input: CheckInput) -> CheckResult:
     """Documents in = kept + dropped: the tables match the receipt's counts, by reason."""
-    kept = sum(by_workers(check_input, count_lines, documents_files(check_input.folder)))
-    found = by_workers(check_input, _dropped, dropped_files(check_input.folder))
-    dropped, counts = sum(found, Counter[str]()), check_input.counts
+    found = shard_tables(check_input).values()
+    kept, dropped, counts = sum(shard.n_kept for shard in found), Counter[str](), check_input.counts
+    for shard in found:
+        dropped.update(shard.reasons)
     agrees = kept == counts.kept and dict(dropped) == counts.dropped
     words = f"{kept:,} kept + {dropped.total():,} dropped"
     return CheckResult(
@@ -127,11 +192,6 @@ def counts_add_up(check_input: CheckInput) -> CheckResult:
         else f"tables hold {words}, the receipt says {counts}",
         values={"documents in": counts.seen, "kept": kept, "dropped": dropped.total()},
     )
-
-
-def _dropped(path: Path) -> Counter[str]:
-    """Number of dropped documents in a table by their first reasons."""
-    return Counter(read_table(path, ["reason"])["reason"].to_pylist())
 
 
 def reads_all_upstream_documents(*stages: str) -> Check:
@@ -163,19 +223,19 @@ def tables_fit(schema: pa.Schema | None = None) -> Check:
         """Every table fits its pandera schema: columns, types, form of ids, nulls, ids unique per
         shard.
         """
-        kept, dropped = documents_files(check_input.folder), dropped_files(check_input.folder)
-        columns = schema or (read_schema(kept[0]) if kept else pa.schema([]))
-        wrong = list[str]()
-        for paths, declared in ((kept, columns), (dropped, DROPPED)):
-            check = partial(table_failures, schema=declared, unique="id")
-            for found in by_workers(check_input, check, paths):
-                wrong += found
+        declared, wrong, n_tables = schema, list[str](), 0
+        for shard in shard_tables(check_input).values():
+            tables = zip(shard.names, shard.schemas, shard.complaints, strict=True)
+            for name, columns, complaints in tables:
+                is_kept = name.endswith(DOCUMENTS_SUFFIX)
+                if is_kept and declared is None:
+                    declared = columns
+                wrong += misfits(name, columns, declared if is_kept else DROPPED) or complaints
+            n_tables += len(shard.names)
         return CheckResult(
             passed=not wrong,
-            message=f"{len(kept) + len(dropped):,} tables fit"
-            if not wrong
-            else "; ".join(wrong[:5]),
-            values={"tables": len(kept) + len(dropped), "complaints": len(wrong)},
+            message=f"{n_tables:,} tables fit" if not wrong else "; ".join(wrong[:5]),
+            values={"tables": n_tables, "complaints": len(wrong)},
         )
 
     return the_tables_fit_their_schemas
@@ -225,17 +285,11 @@ def every_document_is_named_once(check_input: CheckInput) -> CheckResult:
     """No document id occurs twice among kept and dropped documents. An id begins with its shard's
     tag, so shards are checked one by one.
     """
-    found = by_workers(check_input, _ids_and_repeated, dropped_files(check_input.folder))
-    n_ids, n_repeated = (sum(counts) for counts in zip((0, 0), *found, strict=True))
+    found = shard_tables(check_input).values()
+    n_ids = sum(shard.n_kept + shard.reasons.total() for shard in found)
+    n_repeated = sum(shard.n_repeated for shard in found)
     return CheckResult(
         passed=n_repeated == 0,
         message=f"{n_ids:,} ids, {n_repeated:,} repeated",
         values={"ids": n_ids, "repeated": n_repeated},
     )
-
-
-def _ids_and_repeated(dropped: Path) -> tuple[int, int]:
-    """Number of ids in the shard of a table of dropped documents, and how many are repeated."""
-    kept = dropped.with_name(dropped.name.removesuffix(DROPPED_SUFFIX) + DOCUMENTS_SUFFIX)
-    ids = [one for path in (kept, dropped) for one in read_table(path, ["id"])["id"].to_pylist()]
-    return len(ids), len(ids) - len(set(ids))

@@ -90,7 +90,11 @@ class StagingFolder:
 
 @record
 class CheckInput:
-    """What a check reads: the version's folder, counts and inputs; ``executor`` runs its tasks."""
+    """What a check reads: the version's folder, counts and inputs; ``executor`` runs its tasks.
+
+    ``tables`` is what the checks of one version know of its shards' tables
+    (`lc_assets.build.checks.shard_tables`).
+    """
 
     folder: Path
     fingerprint: Fingerprint
@@ -98,6 +102,7 @@ class CheckInput:
     lake: Lake
     inputs: Mapping[str, Published]
     executor: Executor = LocalExecutor()
+    tables: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
 
     def only_input(self, stage: str) -> Published:
         """The input that came from ``stage``.

@@ -3,12 +3,13 @@
 docs/decisions/0017 says why.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from lc_assets.build.tables import TOKENIZED, opened_table, whole_table
+from lc_assets.build.tables import TOKENIZED, opened_table, require_columns, whole_table
 from lc_assets.vocabulary import DOCUMENT_ID, SPLITS
 
 UNSIGNED = frozenset(
@@ -44,15 +45,43 @@ def table_failures(path: Path, schema: pa.Schema, *, unique: str | None = None) 
         schema: the declared columns.
         unique: a column whose values must not repeat.
     """
+    table, found = checked_columns(path, ())
+    return misfits(path.name, found, schema) or complaints_about(path.name, table, unique)
+
+
+def checked_columns(path: Path, wanted: Sequence[str]) -> tuple[pa.Table, pa.Schema]:
+    """The columns of a table that are checked, and its schema.
+
+    Raises:
+        CorruptFile: when it is not Parquet or lacks a ``wanted`` column; names the file.
+    """
     with opened_table(path) as file:
         found = file.schema_arrow
-        if not found.equals(schema):
-            return [f"{path.name}: columns are {found.names}, declared are {schema.names}"]
-        table = whole_table(file, [name for name in schema.names if name not in NOT_CHECKED])
-    if fits(table, unique):
+        require_columns(found, wanted, path)
+        return whole_table(file, [name for name in found.names if name not in NOT_CHECKED]), found
+
+
+def misfits(name: str, found: pa.Schema, declared: pa.Schema) -> list[str]:
+    """A sentence about a table whose columns are not those declared."""
+    if found.equals(declared):
+        return []
+    return [f"{name}: columns are {found.names}, declared are {declared.names}"]
+
+
+def complaints_about(name: str, table: pa.Table, unique: str | None) -> list[str]:
+    """One sentence per failure of a table's values; none if a column has another type than any
+    table declares, so that `misfits` finds it.
+    """
+    if not all(_has_its_type(field) for field in table.schema) or fits(table, unique):
         return []
     failures = failures_of(table, unique) or ["the table does not fit its schema"]
-    return [f"{path.name}: {words}" for words in failures]
+    return [f"{name}: {words}" for words in failures]
+
+
+def _has_its_type(field: pa.Field) -> bool:
+    if field.name in UNSIGNED:
+        return bool(pa.types.is_integer(field.type))
+    return field.name not in {"id", "split"} or bool(pa.types.is_string(field.type))
 
 
 def fits(table: pa.Table, unique: str | None) -> bool:

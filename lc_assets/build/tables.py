@@ -19,6 +19,7 @@ from lc_assets.formats.parquet.opening import require_sound_footer
 from lc_assets.publishing import publish
 
 COMPRESSION = "zstd"
+_FEW_LINES = 1 << 10
 
 MANIFEST = pa.schema(
     {
@@ -246,8 +247,8 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def whole_table(file: pq.ParquetFile, columns: Sequence[str] | None = None) -> pa.Table:
-    """All lines of an open table."""
-    table = file.read(columns=columns)
+    """All lines of an open table. Threads read it only where they save more than they cost."""
+    table = file.read(columns=columns, use_threads=file.metadata.num_rows > _FEW_LINES)
     table.validate(full=True)  # a damaged page may decompress to bytes that are no text
     return table
 

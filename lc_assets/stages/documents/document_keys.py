@@ -30,6 +30,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets import arrow_compute as pc
+from lc_assets.arrays import Int64s
 from lc_assets.build.building import run_shards
 from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import (
@@ -88,7 +90,6 @@ from lc_assets.stages.tokens.tokenized_text import (
 )
 from lc_assets.text.duplicates.keys import Shingles
 from lc_assets.text.duplicates.sketches import SKETCH_HASHES
-from lc_assets.vocabulary import parse_document_id
 
 DOCUMENTS_FILE, PASSAGES_FILE = "documents.parquet", "passages.parquet"
 PASSAGES = pa.schema({"id": "string", "passage": "string"})
@@ -98,6 +99,11 @@ KEY_COLUMNS = ("id", "url", "digest", "text_digest")
 TEXTS_AT_ONCE = 32
 DIGESTS_AGAIN = 20
 """Number of documents whose text the check reads again."""
+_OF_LINES = (
+    r"^[A-Za-z0-9_-]+/(?:\d{4}/[a-z]{2}_[a-z]+\.json\.gz/(?:0|[1-9]\d{0,9})"
+    r"|[A-Za-z0-9_-]+/line-(?:0|[1-9]\d{0,11}))$"
+)
+"""Pattern of valid document ids that name lines."""
 _DIGESTS = pa.schema([KEYED.field(name) for name in ("id", "text_digest", "tokenized_digest")])
 
 
@@ -172,9 +178,11 @@ def list_shard(task: KeyTask) -> Counts:
         publish(task.listed) as staging,
         pq.ParquetWriter(staging, schema, compression=COMPRESSION) as writer,
     ):
-        for batch in with_digests(task.documents, schema, task.privacy, task.shingles):
-            writer.write_batch(batch)
-            n_documents += batch.num_rows
+        batches = with_digests(task.documents, schema, task.privacy, task.shingles)
+        tables = (pa.Table.from_batches([batch]) for batch in batches)
+        for table in regrouped(tables, LINES_AT_ONCE):
+            writer.write_table(table)
+            n_documents += table.num_rows
     if task.passages:
         _find_passages(task)
     return Counts(seen=n_documents, kept=n_documents)
@@ -215,11 +223,19 @@ def _by_shard_and_line(
     """
     for path in paths:
         table = read_all([path], schema, columns)
-        lines = [line for _, line in map(parse_document_id, table["id"].to_pylist())]
-        if all(isinstance(line, int) for line in lines):
-            order = sorted(range(len(lines)), key=lines.__getitem__)
-            table = table.take(pa.array(order, pa.int64()))
+        lines = lines_of_ids(table["id"])
+        if lines is not None and (lines[1:] < lines[:-1]).any():
+            table = table.take(pa.array(np.argsort(lines, kind="stable")))
         yield table
+
+
+def lines_of_ids(ids: pa.ChunkedArray) -> Int64s | None:
+    """The lines that some document ids name, as `lc_assets.vocabulary.parse_document_id` reads
+    them; int64, one per id. None if any is an id of a record's own.
+    """
+    if not pc.all(pc.match_substring_regex(ids, _OF_LINES), min_count=0).as_py():
+        return None
+    return np.asarray(pc.cast(pc.replace_substring_regex(ids, r"^.*[-/]", ""), pa.int64()))
 
 
 def documents_of(keys: Published) -> KeyedTable:
@@ -280,9 +296,8 @@ def _digests_again(
     documents: Path, chosen: set[str], schema: pa.Schema, params: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     found, shingles = dict[str, dict[str, Any]](), Shingles(**params.get("shingles", {}))
-    for batch in with_digests(documents, schema, privacy_of(params), shingles):
-        lines = (line for line in batch.to_pylist() if line["id"] in chosen)
-        found |= {line.pop("id"): line for line in lines}
+    for batch in with_digests(documents, schema, privacy_of(params), shingles, only=chosen):
+        found |= {line.pop("id"): line for line in batch.to_pylist()}
     return found
 
 

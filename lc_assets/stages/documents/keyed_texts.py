@@ -1,12 +1,14 @@
 """What `document_keys` computes from each text: digests, as it is and as tokenized; a sketch."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from lc_assets import arrow_compute as pc
 from lc_assets.arrays import UInt64s
 from lc_assets.build.settings.common import PrivacySettings
 from lc_assets.build.tables import opened_table
@@ -18,18 +20,35 @@ SKETCH = pa.field("sketch", pa.binary(8 * SKETCH_HASHES))
 """A column of sketches, in scratch files."""
 _OF_TEXT = ("text_digest", "tokenized_digest", SKETCH.name)
 _TEXTS_AT_ONCE = 32
+_MOST_AT_ONCE = 1 << 12
+_BYTES_AT_ONCE = 1 << 20
+"""Of texts; but at least, and at most, so many lines."""
 
 
 def with_digests(
-    path: Path, schema: pa.Schema, privacy: PrivacySettings, shingles: Shingles | None
+    path: Path,
+    schema: pa.Schema,
+    privacy: PrivacySettings,
+    shingles: Shingles | None,
+    only: Collection[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The columns of a table of filtered documents that a schema names; digests, and sketches
     of some shingles, are made from the texts.
+
+    Args:
+        path: the table.
+        schema: of what is yielded.
+        privacy: what is replaced in a text before it is tokenized.
+        shingles: of the sketches, where the schema names them.
+        only: ids of the documents that are wanted; by default all.
     """
     columns = [name for name in schema.names if name not in _OF_TEXT]
     read = dict.fromkeys([*columns, *text_columns(privacy)])
     with opened_table(path) as file:
-        for batch in file.iter_batches(_TEXTS_AT_ONCE, columns=list(read)):
+        for lines in _batches(file, list(read)):
+            batch = lines
+            if only is not None:
+                batch = lines.filter(pc.is_in(lines.column("id"), pa.array(only, pa.string())))
             arrays = {name: batch.column(name) for name in columns}
             made: dict[str, list[Any]] = {name: [] for name in _OF_TEXT}
             for line in batch.select(text_columns(privacy)).to_pylist():
@@ -45,6 +64,15 @@ def with_digests(
                 if name in schema.names
             }
             yield pa.record_batch([arrays[name] for name in schema.names], schema=schema)
+
+
+def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The lines of a table, so many at a time that their texts are some `_BYTES_AT_ONCE`."""
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        n_lines = _BYTES_AT_ONCE * group.num_rows // max(group.total_byte_size, 1)
+        n_lines = min(max(n_lines, _TEXTS_AT_ONCE), _MOST_AT_ONCE)
+        yield from file.iter_batches(n_lines, row_groups=[number], columns=columns)
 
 
 def without_sketches(parts: Iterable[pa.Table], sketches: list[UInt64s]) -> Iterator[pa.Table]:

@@ -11,6 +11,7 @@ for any number of workers.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -19,10 +20,10 @@ import pyarrow as pa
 
 from lc_assets.arrays import Booleans, Floats, Int64s
 from lc_assets.build.check_runs import by_workers
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, dropped_files
+from lc_assets.build.checks import shard_tables
 from lc_assets.build.stage import CheckInput, CheckResult
-from lc_assets.build.table_checks import table_failures
-from lc_assets.build.tables import SWEEP, count_lines, read_table
+from lc_assets.build.table_checks import checked_columns, complaints_about, misfits
+from lc_assets.build.tables import SWEEP, read_table
 from lc_assets.publishing import finished
 from lc_assets.text.rules.rules import RuleSet
 
@@ -142,6 +143,7 @@ def rounded(threshold: float) -> float:
     return float(f"{threshold:.{DIGITS}g}")
 
 
+@lru_cache(maxsize=256)
 def _grid(own: float) -> Floats:
     """The thresholds around a rule's own bound, which is one of them; ascending."""
     if not own:
@@ -189,27 +191,32 @@ def added(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.table([*(tables[0][name] for name in KEY), *known], schema=SWEEP)
 
 
-def _wrong_sweep(path: Path) -> list[str]:
-    """What is wrong with the sweep of a shard, one sentence each."""
-    name = path.name.partition(".")[0]
-    there = count_lines(path.with_name(f"{name}{DOCUMENTS_SUFFIX}"))
-    table = read_table(path, ["in_force", "kept_with_the_others"])
+def _wrong_sweep(sweep_and_kept: tuple[Path, int]) -> list[str]:
+    """What is wrong with the sweep of a shard with so many kept documents, one sentence each."""
+    path, n_kept = sweep_and_kept
+    table, schema = checked_columns(path, ["in_force", "kept_with_the_others"])
     kept = table.filter(table["in_force"])["kept_with_the_others"].to_pylist()
-    return table_failures(path, SWEEP) + [
-        f"{name}: a threshold in force keeps {count or 0:,} documents, {there:,} were kept"
+    wrong = misfits(path.name, schema, SWEEP) or complaints_about(path.name, table, None)
+    return wrong + [
+        f"{_shard(path)}: a threshold in force keeps {count or 0:,} documents, {n_kept:,} were kept"
         for count in sorted(set(kept))
-        if count != there
+        if count != n_kept
     ]
+
+
+def _shard(path: Path) -> str:
+    return path.name.partition(".")[0]
 
 
 def the_sweeps_meet_the_counts(check_input: CheckInput) -> CheckResult:
     """Every shard has its sweep; it fits its schema, and every threshold in force keeps what was
     kept.
     """
-    shards = {path.name.partition(".")[0] for path in dropped_files(check_input.folder)}
-    found = {path.name.partition(".")[0]: path for path in sweep_files(check_input.folder)}
-    wrong = [f"{name}: has no sweep" for name in sorted(shards ^ found.keys())]
-    for complaints in by_workers(check_input, _wrong_sweep, list(found.values())):
+    shards = shard_tables(check_input)
+    found = {_shard(path): path for path in sweep_files(check_input.folder)}
+    wrong = [f"{name}: has no sweep" for name in sorted(shards.keys() ^ found.keys())]
+    items = [(path, shards[name].n_kept) for name, path in found.items() if name in shards]
+    for complaints in by_workers(check_input, _wrong_sweep, items):
         wrong += complaints
     return CheckResult(
         passed=not wrong,

@@ -98,8 +98,11 @@ def host_of(url: str) -> str:
     ... )
     ('www.xn--bcher-kva.example', 'example.org', '', '1.2.3.4')
     """
-    found = _parsed(url)
-    return found.hostname.rstrip(".") if found else ""
+    return _host(_parsed(url))
+
+
+def _host(url: "can_ada.URL | None") -> str:
+    return url.hostname.rstrip(".") if url else ""
 
 
 def registered_domain(host: str) -> str:
@@ -146,7 +149,10 @@ def address_key(url: str) -> str:
     ... )
     ('example.org/b?q=1', 'example.org/b?q=1', '//')
     """
-    found = _parsed(url)
+    return _key(url, _parsed(url))
+
+
+def _key(url: str, found: "can_ada.URL | None") -> str:
     if found is None:
         return url
     port = f":{found.port}" if found.port else ""
@@ -259,15 +265,24 @@ def keys_of_parts(
     """
     keys, places, n_before = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)], 0
     for columns in parts:
-        lines = zip(*columns.values(), strict=True)
-        documents = [dict(zip(columns, line, strict=True)) for line in lines]
-        numbers = np.arange(n_before, n_before + len(documents), dtype=np.uint32)
-        for kind in KINDS:
-            values = [values_of(kind, document) for document in documents]
-            keys.append(keys_of(kind, itertools.chain.from_iterable(values)))
-            places.append(np.repeat(numbers, [len(found) for found in values]))
-        n_before += len(documents)
+        numbers = np.arange(n_before, n_before + len(columns["id"]), dtype=np.uint32)
+        for kind, found in _values_of_columns(columns):
+            keys.append(keys_of(kind, itertools.chain.from_iterable(found)))
+            places.append(np.repeat(numbers, np.fromiter(map(len, found), np.int64, len(found))))
+        n_before += len(numbers)
     return _ascending(np.concatenate(keys), np.concatenate(places))
+
+
+def _values_of_columns(
+    columns: Mapping[str, Sequence[str]],
+) -> Iterator[tuple[Kind, Sequence[Sequence[str]]]]:
+    """The `values_of` each kind of many documents; each address is parsed once."""
+    parsed = list(map(_parsed, columns["url"]))
+    yield "document", [(value,) for value in columns["id"]]
+    yield "url", [(_key(*pair),) for pair in zip(columns["url"], parsed, strict=True)]
+    yield "domain", [domains_above(_host(found)) for found in parsed]
+    for name in ("digest", "text_digest"):
+        yield "digest", [(value,) if value else () for value in columns.get(name, ())]
 
 
 def _ascending(keys: UInt64s, places: UInt32s) -> tuple[UInt64s, UInt32s]:
