@@ -282,7 +282,8 @@ def _values_of_columns(
     yield "url", [(_key(*pair),) for pair in zip(columns["url"], parsed, strict=True)]
     yield "domain", [domains_above(_host(found)) for found in parsed]
     for name in ("digest", "text_digest"):
-        yield "digest", [(value,) if value else () for value in columns.get(name, ())]
+        if name in columns:
+            yield "digest", [(value,) if value else () for value in columns[name]]
 
 
 def _ascending(keys: UInt64s, places: UInt32s) -> tuple[UInt64s, UInt32s]:
