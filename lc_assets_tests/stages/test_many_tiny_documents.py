@@ -101,7 +101,7 @@ def test_tiny_texts_are_listed_in_large_row_groups(tmp_path):
     (built,) = build_for(context, "filtered_documents")["filtered_documents"].values()
     (path,) = built.published.folder.glob("*.documents.parquet")
     task = document_keys.KeyTask(
-        documents=path, folder=tmp_path, passages=(), privacy=PrivacySettings(), sketched=True
+        documents=path, folder=tmp_path, passages=(), privacy=PrivacySettings(), shingles=None
     )
     assert document_keys.list_shard(task).kept == 500
     assert pq.read_metadata(task.listed).num_row_groups == 1
