@@ -105,9 +105,8 @@ def test_requests_are_bounded_and_listings_few(in_bucket):
             "snapshot_packing": 2,
             "all_snapshots": 2,
             "mixes": 1,
-            "card": 1,
+            "card": 2,  # one, which reads nearly all of the others
         }[job]
-        print(job, dict(counted))
         assert sum(counted.values()) <= MOST_REQUESTS * n_partitions
         assert counted["list"] <= 2 * n_partitions + 4
 
