@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.megatron import stretches
 from lc_assets.formats.megatron.idx import bin_path
 from lc_assets.formats.megatron.indexed import MegatronWriter
@@ -151,7 +150,7 @@ def test_reading_back_names_exactly_the_rows_that_are_wrong(tokens, tmp_path):
     )
     for row, column in ((2, 0), (5, 3), (11, 5)):
         rows[row, column] ^= 1
-    reader = GridReader(write_grid(tmp_path / "train.zarr", rows))
+    array = write_grid(tmp_path / "train.zarr", rows)
     for rows, wrong in (([2, 4, 5, 11], [2, 5, 11]), ([0, 1, 3], []), ([5], [5])):
         plan = plan_of([places[row] for row in rows], [shifts[row] for row in rows])
-        assert _wrong_rows(reader, rows, plan, folder) == wrong
+        assert _wrong_rows((rows, plan), array=array, tokens=folder) == wrong

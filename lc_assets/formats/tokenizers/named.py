@@ -147,8 +147,8 @@ def token_spans(setting: str, text: str) -> Int64s:
     token of a part of a character has all of it; characters of no token, as dropped spaces, belong
     to the next one.
 
-    >>> token_spans("gpt2", "Call me naïve").tolist()
-    [[0, 4], [4, 7], [7, 10], [10, 11], [11, 13]]
+    >>> token_spans("gpt2", "Call me Zoë!").tolist()
+    [[0, 4], [4, 7], [7, 10], [10, 11], [11, 12]]
 
     Raises:
         BadInput: when the reference tokenizer fails on the text, or there is no such tokenizer.
