@@ -275,7 +275,9 @@ if __name__ == "__main__":
 
 
 @linux
-@pytest.mark.parametrize(("kind", "code"), [("double", 0), ("fail", 1), ("hang", 1)])
+@pytest.mark.parametrize(
+    ("kind", "code"), [("double", 0), ("fail", 1), pytest.param("hang", 1, marks=pytest.mark.slow)]
+)
 def test_a_process_that_multiprocessing_started_ends_with_its_workers(tmp_path, kind, code):
     """As the code server of Dagster starts a run: when it has succeeded, failed or was
     interrupted.
