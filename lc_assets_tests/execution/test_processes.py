@@ -257,9 +257,10 @@ def test_a_fork_has_its_own_workers_and_keeps_none_of_its_parents_alive():
 
 
 IN_A_CHILD = """
-import multiprocessing, sys
+import multiprocessing, signal, sys
 
 def run(folder, *kinds):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in background
     from pathlib import Path
     from lc_assets.execution.local import LocalExecutor
     from lc_assets_tests.execution.work import chores, do_chore
@@ -275,9 +276,7 @@ if __name__ == "__main__":
 
 
 @linux
-@pytest.mark.parametrize(
-    ("kind", "code"), [("double", 0), ("fail", 1), pytest.param("hang", 1, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("kind", "code"), [("double", 0), ("fail", 1), ("hang", 1)])
 def test_a_process_that_multiprocessing_started_ends_with_its_workers(tmp_path, kind, code):
     """As the code server of Dagster starts a run: when it has succeeded, failed or was
     interrupted.
