@@ -8,9 +8,30 @@ from typing import Any
 
 __version__ = "0.2.0.dev0"
 
-_PUBLIC = {"open": "lc_assets.loaders.data_sets", "DataSet": "lc_assets.loaders.data_sets"}
+_PUBLIC = {
+    "DataSet": "loaders.data_sets",
+    "open": "loaders.data_sets",
+    "Output": "api.files",
+    "filter": "api.corpora",
+    "deduplicate": "api.corpora",
+    "decontaminate": "api.corpora",
+    "tokenize": "api.corpora",
+    "pack": "api.corpora",
+    "plan": "api.lakes",
+}
 """Name → the module that defines it."""
-__all__ = ["DataSet", "__version__", "open"]
+__all__ = [
+    "DataSet",
+    "Output",
+    "__version__",
+    "decontaminate",
+    "deduplicate",
+    "filter",
+    "open",
+    "pack",
+    "plan",
+    "tokenize",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -18,4 +39,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_PUBLIC[name]), name)
+    return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)

@@ -19,7 +19,7 @@ from lc_assets.errors import BadInput
 from lc_assets.records import record
 
 if TYPE_CHECKING:
-    from lc_assets.build.stage import BuildContext, Built
+    from lc_assets.api.files import Output
     from lc_assets.counts import Counts
     from lc_assets.text.links.addresses import Kind
 
@@ -179,55 +179,43 @@ class Corpus:
         """The lake."""
         return self.paths[-1]
 
-    def context(self, settings: Mapping[str, Any], **how: Any) -> "BuildContext":
-        """Prepare to build stages over the documents.
+    def run(self, function: "Callable[..., Output]", *given: Any, **how: Any) -> "Output":
+        """Call a function of `lc_assets.api` on the documents; note how many files were skipped.
 
         Args:
-            settings: sections of the recipe.
-            how: further arguments of `lc_assets.stages.file_lakes.context_over_files`.
+            function: what is called.
+            given: its arguments after the input and the output.
+            how: its other arguments.
 
         Raises:
             BadInput: when nothing is left to read, or an input is unusable.
         """
-        from lc_assets.execution.local import executor_of
-        from lc_assets.stages.file_lakes import ALL_DOCUMENTS, context_over_files, replaced
-
         *inputs, out = self.paths
         if not inputs:
             raise BadInput("name what to read and where to write: IN... OUT")
-        filtering = settings.get("filtered_documents", ALL_DOCUMENTS["filtered_documents"])
-        policy = "fail" if self.broken == "fail" else "skip_shard"
-        filtering = replaced(filtering, corrupt_documents=policy, killed_documents=self.killed)
-        return context_over_files(
+        output = function(
             inputs,
             out,
-            executor=executor_of(self.workers),
-            settings={**settings, "filtered_documents": filtering},
+            *given,
             text_field=self.text_field,
+            broken=self.broken,
+            killed=self.killed,
+            workers=self.workers,
             **how,
         )
-
-    def build(
-        self, target: str, settings: Mapping[str, Any], **how: Any
-    ) -> "dict[str, dict[str, Built]]":
-        """Build a stage and all that it reads over the documents; see `context`."""
-        return self.build_in(self.context(settings, **how), target)
-
-    def build_in(self, context: "BuildContext", target: str) -> "dict[str, dict[str, Built]]":
-        """Build a stage and all that it reads in a context; note how many files were skipped."""
-        from lc_assets.stages.documents.shard_inputs import n_skipped
-        from lc_assets.stages.file_lakes import build_for
-
-        stages = build_for(context, target)
-        reading = stages.get("filtered_documents") or stages["document_signals"]
-        counts = [built.counts for built in reading.values()]
-        if n := sum(map(n_skipped, counts)):
-            n_files = sum(found.extra["shards"] for found in counts)
+        n_skipped, n_files = output.skipped_files
+        if n_skipped:
             self.notes.append(
-                f"{n:,} of {n_files:,} files could not be read and were skipped; --broken fail "
-                "ends at the first one and names it"
+                f"{n_skipped:,} of {n_files:,} files could not be read and were skipped; "
+                "--broken fail ends at the first one and names it"
             )
-        return stages
+        return output
+
+    def build(self, target: str, settings: Mapping[str, Any], **how: Any) -> "Output":
+        """Build a stage and all that it reads over the documents."""
+        from lc_assets.api.files import build_over
+
+        return self.run(build_over, target, settings, **how)
 
 
 def require_documents(n_left: int, counts: "Counts") -> None:

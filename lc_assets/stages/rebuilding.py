@@ -10,9 +10,11 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from lc_assets.build.stage import BuildContext, Built
 from lc_assets.errors import CorruptFile, LcError, Mismatch, NotPublished
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import RECEIPT
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import Plan, Run, runs_of
 from lc_assets.stages.releases.pruning import needed_versions, pinned_versions
 
@@ -78,6 +80,20 @@ def rebuild(
                 for made in run.plans
                 if made.name in names and not made.waits_for
             }
+
+
+def build_run(context: BuildContext, report: Callable[[Plan, Built], object], run: Run) -> None:
+    """Build the partitions of a run in this process, and report each.
+
+    Raises:
+        PartitionFailed: the first one that cannot be built.
+    """
+    for made in run.plans:
+        try:
+            built = stage_named(made.stage).build(context, run.key)
+        except LcError as error:
+            raise PartitionFailed(made.name, str(error)) from error
+        report(made, built)
 
 
 def _fail_unchanged(plans: Sequence[Plan], built: dict[str, str | None], result: Rebuilt) -> None:

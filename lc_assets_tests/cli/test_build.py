@@ -5,9 +5,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from lc_assets.build.new_recipes import recipe_text, source_name
 from lc_assets.build.recipe_files import read_recipe
 from lc_assets.cli.app import app
-from lc_assets.cli.lakes.build import recipe_text, source_name
 from lc_assets.lake.lake import Lake
 from lc_assets.sources.settings import SourceSettings
 from lc_assets.stages.documents import filtered_documents as filtering

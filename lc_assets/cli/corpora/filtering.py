@@ -6,44 +6,36 @@ import gzip
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from msgspec import structs
 from typer import Option
 
+from lc_assets.api import corpora as api
+from lc_assets.api.files import Output
 from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
 from lc_assets.build.settings.documents import (
-    Bounds,
     DocumentSignalSettings,
     FilteringSettings,
     ListSettings,
 )
-from lc_assets.build.stage import BuildContext, Built
-from lc_assets.build.tables import read_table
 from lc_assets.cli import options
 from lc_assets.cli.printing import heading, print_error, say, table
 from lc_assets.cli.setting_options import settings_options
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.lists.rule_files import parse_threshold
-from lc_assets.sources.opening import file_partitions
 from lc_assets.stages.documents.document_signals import (
     BYTES,
     LINES_SUFFIX,
     WITHOUT_BAD_WORDS,
     WITHOUT_STOP_WORDS,
-    columns_of_key,
 )
 from lc_assets.stages.documents.measuring import lists_of, rules_of_key
-from lc_assets.stages.documents.shard_inputs import VALUES_SUFFIX
 from lc_assets.stages.documents.sweeping import total_sweep
-from lc_assets.stages.file_lakes import ALL_DOCUMENTS, build_for, replaced
-from lc_assets.text.rules.rules import RuleSet, quantile_bounds
 from lc_assets.text.signals.names import WordLists
 from lc_assets.vocabulary import NO_RULES
 
@@ -103,28 +95,19 @@ def filter_(
 
     Example: lc filter pages.jsonl.gz filtered --rules gopher-paper
     """
-    if not rules and not quantiles:
-        raise BadInput("name what to keep: --rules gopher-paper, or --quantiles gzip_ratio=0.2:0.8")
-    shares = dict(map(_shares, quantiles or ()))
-    filtering = replaced(
-        ALL_DOCUMENTS["filtered_documents"],
-        rules=rules or NO_RULES,
+    output = corpus.run(
+        api.filter,
+        rules=rules,
         thresholds=thresholds_of(threshold),
+        quantiles=dict(map(_quantiles, quantiles or ())),
+        all_signals=all_signals or sweep,
+        language=lang,
+        lists=lists,
+        models=structs.replace(models, quality=quality_models),
     )
-    models = structs.replace(models, quality=quality_models)
-    filtering = structs.replace(filtering, lists=lists, models=models)
-    stored = all_signals or sweep or bool(shares)
-    signals = DocumentSignalSettings(values=stored, columns=tuple(shares))
-    sections = {"filtered_documents": filtering, "document_signals": signals}
-    context = corpus.context(sections, language=lang)
-    key = file_partitions(context.recipe.sources)[0]
-    rules_of_key(context.recipe, key), columns_of_key(context.recipe, key)
-    if shares:
-        context = _within_quantiles(context, shares)
-    built = corpus.build_in(context, "filtered_documents")
-    _show(built, rules_of_key(context.recipe, key)[0])
+    _show(output)
     if sweep:
-        _show_sweep(built)
+        _show_sweep(output)
     say(f"{corpus.out}: kept documents, and why the others were dropped, in filtered_documents")
 
 
@@ -140,45 +123,22 @@ def thresholds_of(given: list[str] | None) -> dict[str, dict[str, float | None]]
     return found
 
 
-def _shares(given: str) -> tuple[str, tuple[Fraction, Fraction]]:
-    """A column, and the shares of documents to drop below and above."""
-    column, _, shares = given.rpartition("=")
-    low, _, high = shares.partition(":")
+def _quantiles(given: str) -> tuple[str, tuple[Fraction, Fraction]]:
+    """A column, and the two quantiles to keep between."""
+    column, _, bounds = given.rpartition("=")
+    low, _, high = bounds.partition(":")
     try:
-        below, above = Fraction(low), 1 - Fraction(high)
-    except (ValueError, ZeroDivisionError):
-        below = above = Fraction(-1)
-    if not column or min(below, above) < 0 or not 0 < below + above < 1:
+        return column, (Fraction(low), Fraction(high))
+    except (ValueError, ZeroDivisionError) as error:
         raise BadInput(
-            f"--quantiles {given}: expected a column and two quantiles from 0 to 1 that drop some "
-            "documents and not all, such as gzip_ratio=0.2:0.8"
-        )
-    return column, (below, above)
+            f"--quantiles {given}: expected a column and two quantiles, such as gzip_ratio=0.2:0.8"
+        ) from error
 
 
-def _within_quantiles(
-    context: BuildContext, shares: "Mapping[str, tuple[Fraction, Fraction]]"
-) -> BuildContext:
-    """Store the columns' values, and bound them by their quantiles."""
-    built = build_for(context, "document_signals")["document_signals"].values()
-    paths = [
-        path for found in built for path in sorted(found.published.folder.glob(f"*{VALUES_SUFFIX}"))
-    ]
-    bounds = {}
-    for column, (below, above) in shares.items():
-        values = np.concatenate([read_table(path, [column])[column].to_numpy() for path in paths])
-        try:
-            lowest, highest = quantile_bounds(values, below, above)
-        except BadInput as error:
-            raise BadInput(f"{column}: {error}") from error
-        bounds[column] = Bounds(at_least=lowest, at_most=highest)
-    filtering = structs.replace(context.recipe.filtered_documents, bounds=bounds)
-    return replace(context, recipe=structs.replace(context.recipe, filtered_documents=filtering))
-
-
-def _show(built: "Mapping[str, Mapping[str, Built]]", rules: RuleSet) -> None:
+def _show(output: Output) -> None:
     """Print the balance, a table by rule, and the lists and models used."""
-    filtered = built["filtered_documents"].values()
+    filtered = output["filtered_documents"]
+    rules, _ = rules_of_key(output.recipe, next(iter(output.stages["filtered_documents"])))
     counts = Counts.total(found.counts for found in filtered)
     say(
         f"{counts.seen:,} documents = {counts.kept:,} kept + {counts.seen - counts.kept:,} "
@@ -192,7 +152,7 @@ def _show(built: "Mapping[str, Mapping[str, Built]]", rules: RuleSet) -> None:
     others = first.keys() - {rule.name for rule in rules.rules}
     lines += [(name, "", "", first[name], every[name]) for name in sorted(others)]
     table(("rule", "tests", "expected", "failed first", "failed"), lines)
-    params = next(iter(filtered)).published.receipt.fingerprint.params
+    params = filtered[0].published.receipt.fingerprint.params
     show_digests({**params["lists"], **params["models"]})
 
 
@@ -202,9 +162,9 @@ def show_digests(digests: "Mapping[str, str]") -> None:
         table(("computed by", "SHA-256"), list(digests.items()))
 
 
-def _show_sweep(built: "Mapping[str, Mapping[str, Built]]") -> None:
+def _show_sweep(output: Output) -> None:
     """Print how many documents each threshold would keep."""
-    folders = [found.published.folder for found in built["filtered_documents"].values()]
+    folders = [found.published.folder for found in output["filtered_documents"]]
     heading("What each threshold would keep")
     lines = [
         (
@@ -240,8 +200,7 @@ def signals(corpus: options.Corpus, lang: options.Lang = "", lists: ListSettings
         if out == STDOUT:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             corpus.paths[-1] = Path(folder)
-        stages = corpus.build("document_signals", settings, language=lang)
-        built = stages["document_signals"].values()
+        built = corpus.build("document_signals", settings, language=lang)["document_signals"]
         if out == STDOUT:
             stream = typer.get_binary_stream("stdout")
             for found in built:

@@ -27,7 +27,7 @@ from lc_assets.cli.printing import facts, heading, lasted, say, show_counts, tab
 from lc_assets.cli.setting_options import settings_options
 from lc_assets.counts import Counts
 from lc_assets.formats.tokenizers.named import located, vocabulary_of
-from lc_assets.stages.file_lakes import counts_of, replaced
+from lc_assets.stages.file_lakes import replaced
 from lc_assets.stages.links.html_index import records_by_kind
 from lc_assets.stages.links.page_linking import LINKS, TARGETS
 from lc_assets.stages.links.page_links import links_by_outcome, most_pointed_at
@@ -54,7 +54,7 @@ def links(
     Example: lc links crawl/2023-06 out --json links
     """
     built = corpus.build("page_links", {"page_links": reading}, together=True)
-    _show_links(built)
+    _show_links(built.stages)
     say(f"{corpus.out}: tables in page_links")
 
 
@@ -142,7 +142,8 @@ def longpack(
         "longpack_documents": packing,
         "token_documents": TokenizingSettings(tokenizer=tokenizer),
     }
-    _show_packed(corpus.build("longpack_documents", settings, together=True, quality=quality))
+    output = corpus.build("longpack_documents", settings, together=True, quality=quality)
+    _show_packed(output.stages)
     took = lasted(time.perf_counter() - begun)
     say(f"{corpus.out}: packed documents in longpack_documents; {took}")
 
@@ -229,9 +230,9 @@ def referrals(
     tokens = replaced(tokens, tokenizer=located(tokens.tokenizer))
     vocabulary_of(tokens.tokenizer)  # raises before any work is done
     sections = {"referral_report": settings, "token_documents": tokens}
-    built = corpus.build("referral_report", sections, together=True)
-    (report,) = built["referral_report"].values()
-    _show_referrals(counts_of(built), report.published.folder, settings)
+    output = corpus.build("referral_report", sections, together=True)
+    (folder,) = output.versions
+    _show_referrals(output.counts, folder, settings)
     say(f"{corpus.out}: a line per document in referral_report")
 
 

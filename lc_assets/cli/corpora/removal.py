@@ -3,7 +3,6 @@
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +10,8 @@ from typing import Annotated
 import msgspec
 from typer import Option
 
+from lc_assets.api import corpora as api
+from lc_assets.api.files import Output
 from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.build.settings.documents import (
     CleanDocumentsSettings,
@@ -18,23 +19,19 @@ from lc_assets.build.settings.documents import (
     RemovalSettings,
     SignatureSettings,
 )
-from lc_assets.build.stage import Built
 from lc_assets.build.tables import read_lines, read_table
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, say, shortened, show_counts, shown, sized, table
 from lc_assets.cli.setting_options import settings_options
 from lc_assets.counts import Counts
-from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.gram_index_files import open_index
 from lc_assets.stages.decontamination.contaminated_documents import IGNORED, INDEX, ITEMS_FILE
 from lc_assets.stages.deduplication.document_signatures import COMPUTED, TOO_SHORT
 from lc_assets.stages.deduplication.removals import CLUSTERS_FILE
-from lc_assets.stages.file_lakes import counts_of, replaced
 
 SHOWN_LINES = 20
 CLUSTER_COLUMNS = ("cluster", "id", "similarity_to_kept", "why")
-NEAR = "near"
 
 
 def dedup(
@@ -68,35 +65,30 @@ def dedup(
 
     Example: lc dedup crawl out --threshold 0.8
     """
-    kinds = _listed(by)
-    if not kinds:
-        raise BadInput("--by: name at least one of digest, text, url and near")
-    removal = replaced(
-        removal,
-        heldout_floor=max(pairs.evidence_floor, removal.heldout_floor),
+    output = corpus.run(
+        api.deduplicate,
+        by=_listed(by),
         prefer=_listed(prefer),
-        exact=[kind for kind in kinds if kind != NEAR],
+        threshold=removal.threshold,
+        floor=pairs.evidence_floor,
+        paragraphs=clean.paragraphs,
+        shingle_size=signed.shingle_size,
+        shingle_of=signed.shingle_of,
     )
-    settings = {
-        "document_signatures": signed,
-        "near_duplicate_pairs": replaced(pairs, near=NEAR in kinds),
-        "removed_documents": removal,
-        "clean_documents": clean,
-    }
-    _show_duplicates(corpus.build("clean_documents", settings), corpus.out)
+    _show_duplicates(output)
 
 
 def _listed(words: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in words.split(",") if word.strip())
 
 
-def _show_duplicates(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:
-    show_counts(counts_of(built), "kept", "removed")
-    if found := built.get("near_duplicate_pairs"):
+def _show_duplicates(output: Output) -> None:
+    show_counts(output.counts, "kept", "removed")
+    if found := output.stages.get("near_duplicate_pairs"):
         pairs = Counts.total(one.counts for one in found.values())
         facts([("candidates", pairs.seen), ("pairs", pairs.kept), *pairs.dropped.items()])
-    _show_clusters([one.published.folder for one in built["removed_documents"].values()])
-    say(f"{out}: documents in clean_documents, reasons in removed_documents")
+    _show_clusters([one.published.folder for one in output["removed_documents"]])
+    say(f"{output.folder}: documents in clean_documents, reasons in removed_documents")
     if found:
         say("Pairs are in near_duplicate_pairs; run it again with another --threshold to use them")
 
@@ -132,8 +124,8 @@ def minhash(
     Example: lc minhash documents minhash --workers 2
     """
     signatures = SignatureSettings(signatures="fast" if fast else "computed")
-    built = corpus.build("document_signatures", {"document_signatures": signatures})
-    counts = counts_of(built)
+    output = corpus.build("document_signatures", {"document_signatures": signatures})
+    counts = output.counts
     signed = {name: counts.extra.get(name, 0) for name in (COMPUTED, TOO_SHORT)}
     counts = msgspec.structs.replace(counts, extra=signed)
     show_counts(counts, "in the tables", "that could not be read")
@@ -178,14 +170,12 @@ def decontaminate(
 
     Example: lc decontaminate corpus cleaned --against evals --mode any
     """
-    if not search.against:
-        raise BadInput("name evaluation sets or a held-out corpus: --against")
-    _show_items(corpus.build("clean_documents", {"contaminated_documents": search}), corpus.out)
+    _show_items(corpus.run(api.decontaminate, search))
 
 
-def _show_items(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:
+def _show_items(output: Output) -> None:
     """Print the balance, the items by result, and those of which most was found."""
-    folders = [found.published.folder for found in built["contaminated_documents"].values()]
+    folders = [found.published.folder for found in output["contaminated_documents"]]
     items = [line for folder in folders for line in read_table(folder / ITEMS_FILE).to_pylist()]
     index = open_index(folders[0] / INDEX)
     n_ignored = sum(len(read_npy(folder / INDEX / IGNORED)) for folder in folders)
@@ -193,7 +183,7 @@ def _show_items(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:
     by_result = ", ".join(f"{n:,} {result}" for result, n in sorted(results.items()))
     size = sized(index.n_bytes)
     searched = f"{index.n_grams:,} in {size}; {n_ignored:,} too common to count"
-    show_counts(counts_of(built), "kept", "dropped")
+    show_counts(output.counts, "kept", "dropped")
     facts([("evaluation items", f"{len(items):,}: {by_result}"), ("n-grams looked for", searched)])
     worst = sorted(
         (line for line in items if line["documents"]),
@@ -208,4 +198,4 @@ def _show_items(built: "Mapping[str, Mapping[str, Built]]", out: Path) -> None:
                 for line in worst[:SHOWN_ITEMS]
             ],
         )
-    say(f"{out}: documents in clean_documents, every item in contaminated_documents")
+    say(f"{output.folder}: documents in clean_documents, every item in contaminated_documents")

@@ -2,12 +2,13 @@
 length, and rows of a fixed length.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
 from typer import Option
 
+from lc_assets.api import corpora as api
+from lc_assets.api.files import Output
 from lc_assets.build.settings.longpack import (
     NO_SOURCE,
     LengthBucketSettings,
@@ -15,23 +16,18 @@ from lc_assets.build.settings.longpack import (
     SimilarSettings,
     UpsamplingSettings,
 )
-from lc_assets.build.settings.rows import GriddingSettings, TokenizingSettings
-from lc_assets.build.stage import Built
+from lc_assets.build.settings.rows import TokenizingSettings
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, print_error, say, show_counts, table
 from lc_assets.cli.setting_options import settings_options
 from lc_assets.counts import Counts
-from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import located, vocabulary_of
 from lc_assets.packing.lengths import bucket_names
-from lc_assets.stages.file_lakes import counts_of, replaced
+from lc_assets.stages.file_lakes import replaced
 from lc_assets.stages.packing.length_buckets import DOCUMENTS, TOKENS
 from lc_assets.stages.packing.packed_rows import balance_of
 from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, UNCHECKED
 from lc_assets.tokens.dtypes import header_warning, stored_dtype
-
-NONE_HELD_OUT = GriddingSettings(heldout_fraction=0, row_tokens=1)
-"""For documents of any length, all of which are trained on."""
 
 
 def tokenize(
@@ -48,23 +44,18 @@ def tokenize(
 
     Example: lc tokenize corpus tokens --tokenizer gpt2 --append-eod
     """
-    settings = replaced(settings, tokenizer=located(settings.tokenizer))
-    vocabulary = vocabulary_of(settings.tokenizer)
+    vocabulary = vocabulary_of(located(settings.tokenizer))
     stored = stored_dtype(vocabulary.n_ids, settings.dtype)
     if warning := header_warning(vocabulary.n_ids, stored):
         print_error(f"warning: {warning}")
     if settings.append_eod and vocabulary.eot is None:
         print_error(f"warning: {vocabulary.name} has no end of text, so none is appended")
-    sections = {
-        "token_documents": settings,
-        "token_grid": NONE_HELD_OUT,
-    }
-    _show_data_sets(corpus.build("token_documents", sections), stored.name)
+    _show_data_sets(corpus.run(api.tokenize, settings), stored.name)
 
 
-def _show_data_sets(built: "Mapping[str, Mapping[str, Built]]", dtype: str) -> None:
+def _show_data_sets(output: Output, dtype: str) -> None:
     """Print the counts, warnings about tokenizers, and the data sets."""
-    counts = counts_of(built)
+    counts = output.counts
     options.require_documents(counts.kept, counts)
     show_counts(counts, "written")
     for name, why in (
@@ -78,7 +69,7 @@ def _show_data_sets(built: "Mapping[str, Mapping[str, Built]]", dtype: str) -> N
         ("data sets", "documents", "tokens"),
         [
             (str(found.published.folder), found.counts.kept, found.counts.extra.get("tokens", 0))
-            for found in built["token_documents"].values()
+            for found in output["token_documents"]
         ],
     )
 
@@ -103,8 +94,8 @@ def buckets(
         "length_buckets": settings,
         "token_documents": replaced(TokenizingSettings(), tokenizer=located(tokenizer)),
     }
-    built = corpus.build("length_buckets", sections)
-    counts = counts_of(built)
+    output = corpus.build("length_buckets", sections)
+    counts = output.counts
     show_counts(msgspec.structs.replace(counts, extra={}), "in buckets")
     total = max(sum(n for name, n in counts.extra.items() if name.startswith(TOKENS)), 1)
     lines = []
@@ -113,8 +104,8 @@ def buckets(
         n_documents = counts.extra.get(f"{DOCUMENTS}{name}", 0)
         lines.append((name, n_documents, n_tokens, f"{100 * n_tokens / total:.1f} %"))
     table(("tokens", "documents", "tokens together", "share of tokens"), lines)
-    for found in built["length_buckets"].values():
-        say(f"written to {found.published.folder}")
+    for folder in output.versions:
+        say(f"written to {folder}")
 
 
 def pack(
@@ -159,22 +150,14 @@ def pack(
         upsampling=msgspec.to_builtins(upsampling),
         similar=msgspec.to_builtins(neighbourhood) if similar else None,
     )
-    tokens = replaced(TokenizingSettings(), tokenizer=located(tokenizer))
-    if vocabulary_of(tokens.tokenizer).eot is None and rows.append_eod:
-        raise BadInput(f"{tokenizer} has no end of text to end documents with: pass --no-eod")
-    sections = {
-        "packed_rows": settings,
-        "token_documents": tokens,
-        "token_grid": NONE_HELD_OUT,
-    }
-    _show_rows(corpus.build("packed_rows", sections), settings)
+    _show_rows(corpus.run(api.pack, settings, tokenizer=tokenizer), settings)
 
 
-def _show_rows(built: "Mapping[str, Mapping[str, Built]]", settings: PackingSettings) -> None:
+def _show_rows(output: Output, settings: PackingSettings) -> None:
     """Print what was read, where its tokens are, and what that costs."""
-    counts = counts_of(built)
-    tokenized = Counts.total(version.counts for version in built["packing_tokens"].values())
-    packed = Counts.total(version.counts for version in built["packed_rows"].values())
+    counts = output.counts
+    tokenized = Counts.total(version.counts for version in output["packing_tokens"])
+    packed = Counts.total(version.counts for version in output["packed_rows"])
     options.require_documents(packed.seen, counts)
     found = balance_of(packed, settings)
     left_out = [(f"dropped: {why}", n) for why, n in counts.dropped.items()]
@@ -195,5 +178,5 @@ def _show_rows(built: "Mapping[str, Mapping[str, Built]]", settings: PackingSett
         (f"= {found.rows:,} rows of {found.row_tokens:,}", found.rows * found.row_tokens),
     ]
     table(("balance", "tokens"), lines)
-    for version in built["packed_rows"].values():
-        say(f"written to {version.published.folder}")
+    for folder in output.versions:
+        say(f"written to {folder}")

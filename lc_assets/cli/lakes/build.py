@@ -1,42 +1,33 @@
 """``lc build``: rows and Megatron files out of a folder of one's own documents."""
 
-import json
-import re
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 import typer
 from typer import Option
 
-from lc_assets.build.recipe_files import RECIPE_FILE, recorded_recipe
-from lc_assets.build.settings.common import Settings
-from lc_assets.build.settings.documents import FilteringSettings
-from lc_assets.build.settings.longpack import (
-    PAPER_LINKS,
-    PAPER_LONGPACK,
-    HtmlIndexSettings,
-    LongPackSettings,
-    PageLinkSettings,
+from lc_assets.build.new_recipes import (
+    ROW_TOKENS,
+    RULES,
+    Preset,
+    recipe_text,
+    record_new_recipe,
+    sections_of,
+    source_at,
 )
+from lc_assets.build.settings.documents import FilteringSettings
+from lc_assets.build.settings.longpack import HtmlIndexSettings
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.cli import options
-from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, planner_of
+from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of
 from lc_assets.cli.lakes.rebuild import run
 from lc_assets.cli.printing import facts, heading, say
 from lc_assets.cli.setting_options import settings_options
-from lc_assets.errors import BadInput
-from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
 from lc_assets.records import record
 from lc_assets.sources.settings import SourceSettings
-
-ROW_TOKENS = 2048
-HELDOUT_FRACTION = 1 / 128
-RULES = "gopher-paper"
+from lc_assets.stages.snapshots import planner_of
 
 
 @record
@@ -44,7 +35,7 @@ class LinkingOptions:
     """Whether pages are packed along their links, and where they are."""
 
     preset: Annotated[
-        Literal["none", "longpack", "paper"],
+        Preset,
         Option(
             help="longpack: pack pages along their links too; paper: with every value that the "
             "LongPack paper states.",
@@ -95,7 +86,7 @@ def build(
         row_tokens=grid.row_tokens,
         linked=sections_of(linking.preset, pages),
     )
-    recorded = _recorded(lake, text)
+    recorded = record_new_recipe(lake, text)
     where = LakeOptions(lake=lake, upstream=source, crawl=linking.crawl, recipe=recorded)
     execution = ExecutionOptions(workers=workers)
     context = context_of(where, execution)
@@ -105,114 +96,6 @@ def build(
     if status == 0 and not to:
         _show_outputs(context.lake)
     raise typer.Exit(status)
-
-
-def source_at(path: str, settings: SourceSettings) -> SourceSettings:
-    """The source at a path or URL."""
-    absolute = path if "://" in path else str(Path(path).absolute())
-    return msgspec.structs.replace(settings, path=absolute)
-
-
-def recipe_text(
-    source: SourceSettings,
-    *,
-    rules: str = RULES,
-    min_words: int = 0,
-    row_tokens: int,
-    heldout_fraction: float = HELDOUT_FRACTION,
-    packed: bool = True,
-    linked: Mapping[str, Settings] = MappingProxyType({}),
-) -> str:
-    """A recipe for documents of one's own, as TOML.
-
-    >>> "[sources.corpus]" in recipe_text(SourceSettings(path="/data/corpus"), row_tokens=8)
-    True
-    """
-    settings = msgspec.to_builtins(source)
-    lines = [f"{name} = {_toml(value)}" for name, value in settings.items()]
-    found = f"""\
-# Settings that differ from the default recipe; see docs/sources.md.
-[sources.{source_name(source.path)}]
-{chr(10).join(lines)}
-
-[raw_snapshot]
-trust_file_times = true  # a file of the same size and modification time is the same file
-
-[filtered_documents]
-rules = {_toml(str(Path(rules).absolute()) if Path(rules).is_file() else rules)}
-min_words = {min_words}
-
-[token_documents]
-min_tokens = {row_tokens}
-
-[token_grid]  # rows of one document each; shorter documents have none
-row_tokens = {row_tokens}
-heldout_fraction = {heldout_fraction}
-
-[megatron_rows]
-sequence_length = {min(8192, row_tokens)}
-"""
-    if packed:
-        found += f"""\
-
-[packed_rows]  # rows of whole documents of any length
-wanted = true
-row_tokens = {row_tokens}
-{'documents = "both"  # packed documents, and the others' if linked else ""}
-"""
-    for name, section in linked.items():
-        default = msgspec.to_builtins(type(section)())
-        own = {
-            key: value
-            for key, value in msgspec.to_builtins(section).items()
-            if value != default[key]
-        }
-        found += "\n".join(["", f"[{name}]", *(f"{key} = {_toml(own[key])}" for key in own), ""])
-    return found
-
-
-def sections_of(
-    preset: Literal["none", "longpack", "paper"], pages: HtmlIndexSettings
-) -> dict[str, Settings]:
-    """Sections of a recipe that packs pages along their links; none when it does not."""
-    if preset == "none":
-        return {}
-    archives = tuple(str(Path(path).absolute()) for path in pages.archives)
-    is_paper = preset == "paper"
-    return {
-        "html_index": msgspec.structs.replace(pages, archives=archives),
-        "page_links": PAPER_LINKS if is_paper else PageLinkSettings(),
-        "longpack_documents": PAPER_LONGPACK if is_paper else LongPackSettings(wanted=True),
-    }
-
-
-def source_name(source: str) -> str:
-    """A source's name, derived from the last part of its path.
-
-    >>> source_name("/data/my corpus/"), source_name("gs://bucket/2024-10")
-    ('my_corpus', 's2024_10')
-    """
-    last = source.rstrip("/").rpartition("/")[2].partition(".")[0]
-    safe = re.sub(r"[^A-Za-z0-9]+", "_", last).strip("_")[:19] or "corpus"
-    return safe if safe[0].isalpha() else f"s{safe}"
-
-
-def _recorded(lake: str, content: str) -> Path | None:
-    """The recipe, recorded in a lake that has none or the same.
-
-    Raises:
-        BadInput: when the lake has another.
-    """
-    found = recorded_recipe(lake)
-    if found is None:
-        open_lake(lake).replace_note(RECIPE_FILE, content.encode())
-        found = recorded_recipe(lake)
-    if found is not None and found.read_text("utf-8") != content:
-        raise BadInput(
-            f"{found}: holds other settings than these options; edit it and run `lc rebuild --lake "
-            f"{lake} --recipe {found}`, or choose another --lake"
-        )
-    return found
 
 
 def _show_outputs(lake: Lake) -> None:
@@ -229,7 +112,3 @@ def _show_outputs(lake: Lake) -> None:
         for found in lake.published(stage).values()
     )
     say(f"Where a row came from: lc trace {lake.url} --row 0")
-
-
-def _toml(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -11,13 +11,13 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from lc_assets.build.new_recipes import recipe_text as own_recipe_text, source_at
 from lc_assets.cli import options
 from lc_assets.cli.inspect.batch import batch
 from lc_assets.cli.inspect.in_lake import recognize
 from lc_assets.cli.inspect.show import show_artefact
 from lc_assets.cli.inspect.trace_shown import show_span
-from lc_assets.cli.lakes.build import recipe_text as own_recipe_text, source_at
-from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of, planner_of
+from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of
 from lc_assets.cli.lakes.rebuild import run
 from lc_assets.cli.printing import heading, lasted, say
 from lc_assets.errors import BadInput
@@ -36,6 +36,7 @@ from lc_assets.sample.writing import (
 )
 from lc_assets.sources.settings import SourceSettings
 from lc_assets.stages.lineage.tracing import row_of_order
+from lc_assets.stages.snapshots import planner_of
 from lc_assets.vocabulary import ROW_TOKENS
 
 HELDOUT_FRACTION = 0.1

@@ -2,9 +2,7 @@
 (`lc_assets.stages.costing`).
 """
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,17 +13,15 @@ from lc_assets.build.recipe_files import read_recipe, recorded_recipe
 from lc_assets.build.stage import BuildContext
 from lc_assets.cli import options
 from lc_assets.cli.printing import lasted, say, sized, table
-from lc_assets.errors import NotPublished
 from lc_assets.execution.progress import on_terminal
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.records import record
-from lc_assets.sources.opening import file_partitions, has_redpajama
-from lc_assets.sources.redpajama_v2 import listed_snapshots
-from lc_assets.stages import costing, planning
+from lc_assets.stages import costing
 from lc_assets.stages.catalogue import refused_by
 from lc_assets.stages.costing import Cost
 from lc_assets.stages.planning import Plan
-from lc_assets.vocabulary import REDPAJAMA_V2, parse_snapshot
+from lc_assets.stages.snapshots import planner_of
+from lc_assets.vocabulary import REDPAJAMA_V2
 
 OUT_OF_DATE = 3
 
@@ -106,66 +102,6 @@ def context_of(where: LakeOptions, execution: ExecutionOptions) -> BuildContext:
         watch=on_terminal,
         say=say,
     )
-
-
-def chosen_snapshots(context: BuildContext, named: list[str] | None) -> list[str]:
-    """The partitions that are named, or those that the lake or the sources know; sorted.
-
-    Raises:
-        BadInput: when a name is not a snapshot.
-        NotPublished: when neither has one.
-    """
-    if named:
-        return sorted({parse_snapshot(name) for name in named})
-    sources, root = context.recipe.sources, context.upstream.root
-    known: set[str] = {*file_partitions(sources), *context.lake.keys("raw_snapshot")}
-    if has_redpajama(sources):
-        known |= listed_snapshots(Path(root))
-    if not known:
-        raise NotPublished(
-            f"no snapshot is known: nothing is published in {context.lake.url}, no listing is in "
-            f"{root}, and no source of files on disk is set; name --snapshot"
-        )
-    return sorted(known)
-
-
-def planner_of(
-    context: BuildContext, named: list[str] | None = None, *, look: bool
-) -> Callable[[], list[Plan]]:
-    """A function that plans `chosen_snapshots`; with ``look``, compared with what is upstream
-    now.
-    """
-    snapshots = chosen_snapshots(context, named)
-    looked = look_at_all(context, snapshots) if look else {}
-    return lambda: planning.plan(context.lake, context.recipe, snapshots, **looked)
-
-
-def look_at_all(context: BuildContext, snapshots: list[str]) -> dict[str, dict[str, str]]:
-    """Digests of each snapshot's files as they are upstream now, and in the crawl if pages were
-    looked up there before.
-
-    Returns:
-        Arguments of `lc_assets.stages.planning.plan`.
-    """
-    from lc_assets.lake.digests import digest_of
-    from lc_assets.stages.documents import raw_snapshot as raw
-    from lc_assets.stages.links import html_index
-    from lc_assets.stages.links.crawl_files import own_archives
-
-    found = {name: raw.look_at_snapshot(context, parse_snapshot(name)) for name in snapshots}
-    wanted = html_index.STAGE.wanted(context.recipe)
-    indexed = context.lake.keys(html_index.STAGE.name) if wanted else ()
-    return {
-        "upstream_digests": {
-            name: digest_of(raw.manifest_of(files).to_pylist()) for name, files in found.items()
-        },
-        "crawl_digests": {
-            name: html_index.look_at_crawl(context, parse_snapshot(name))
-            for name in snapshots
-            if name in indexed
-            and (context.crawl is not None or own_archives(context.recipe, parse_snapshot(name)))
-        },
-    }
 
 
 def show_plans(context: BuildContext, plans: list[Plan], *, every: bool) -> int:

@@ -25,17 +25,16 @@ from lc_assets.cli.lakes.plan import (
     ExecutionOptions,
     LakeOptions,
     context_of,
-    planner_of,
     recipe_of_lake,
     show_plans,
 )
 from lc_assets.cli.printing import lasted, print_error, say
-from lc_assets.errors import Busy, LcError
+from lc_assets.errors import Busy
 from lc_assets.lake.lake import Lake
-from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.documents.shard_inputs import n_skipped
 from lc_assets.stages.planning import Plan, Run
-from lc_assets.stages.rebuilding import PartitionFailed, Rebuilt, damage_of, rebuild as rebuild_all
+from lc_assets.stages.rebuilding import Rebuilt, build_run, damage_of, rebuild as rebuild_all
+from lc_assets.stages.snapshots import planner_of
 
 FAILED = 1
 
@@ -155,21 +154,11 @@ def run(
         stack.enter_context(log_shards_to(log))
         build: Callable[[Run], None]
         if home is None:
-            build = functools.partial(_build_stages, context, report)
+            build = functools.partial(build_run, context, _reporting(report))
         else:
             build = stack.enter_context(_by_dagster(where, execution, home, own, report))
         made = rebuild_all(plan, build, stop_at_once=stop_at_once)
     return _conclude(made, time.monotonic() - started)
-
-
-def _build_stages(context: BuildContext, report: Callable[[str], None], run: Run) -> None:
-    """Build the partitions of a run, without Dagster."""
-    for made in run.plans:
-        try:
-            built = stage_named(made.stage).build(context, run.key)
-        except LcError as error:
-            raise PartitionFailed(made.name, str(error)) from error
-        report(f"{made.name:<28} {_counted(built)}")
 
 
 @contextlib.contextmanager
@@ -190,6 +179,10 @@ def _by_dagster(
     defs = build_defs(snapshots=str(own or ""), on_terminal=True, **settings)
     with instance_at(home) as instance:
         yield recorder(defs, instance, report)
+
+
+def _reporting(report: Callable[[str], None]) -> Callable[[Plan, Built], None]:
+    return lambda made, built: report(f"{made.name:<28} {_counted(built)}")
 
 
 def _counted(built: Built) -> str:

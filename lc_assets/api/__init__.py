@@ -1,0 +1,1 @@
+"""What the commands of ``lc`` do, as functions; `lc_assets` gives them by their names."""

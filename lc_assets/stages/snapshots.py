@@ -1,0 +1,70 @@
+"""Which snapshots a command is about, and their plans."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lc_assets.build.stage import BuildContext
+from lc_assets.errors import NotPublished
+from lc_assets.lake.digests import digest_of
+from lc_assets.sources.opening import file_partitions, has_redpajama
+from lc_assets.sources.redpajama_v2 import listed_snapshots
+from lc_assets.stages import planning
+from lc_assets.stages.documents import raw_snapshot as raw
+from lc_assets.stages.links import html_index
+from lc_assets.stages.links.crawl_files import own_archives
+from lc_assets.vocabulary import parse_snapshot
+
+
+def chosen_snapshots(context: BuildContext, named: Sequence[str] | None) -> list[str]:
+    """The partitions that are named, or those that the lake or the sources know; sorted.
+
+    Raises:
+        BadInput: when a name is not a snapshot.
+        NotPublished: when neither has one.
+    """
+    if named:
+        return sorted({parse_snapshot(name) for name in named})
+    sources, root = context.recipe.sources, context.upstream.root
+    known: set[str] = {*file_partitions(sources), *context.lake.keys("raw_snapshot")}
+    if has_redpajama(sources):
+        known |= listed_snapshots(Path(root))
+    if not known:
+        raise NotPublished(
+            f"no snapshot is known: nothing is published in {context.lake.url}, no listing is in "
+            f"{root}, and no source of files on disk is set; name --snapshot"
+        )
+    return sorted(known)
+
+
+def planner_of(
+    context: BuildContext, named: Sequence[str] | None = None, *, look: bool
+) -> Callable[[], list[planning.Plan]]:
+    """A function that plans `chosen_snapshots`; with ``look``, compared with what is upstream
+    now.
+    """
+    snapshots = chosen_snapshots(context, named)
+    looked = look_at_all(context, snapshots) if look else {}
+    return lambda: planning.plan(context.lake, context.recipe, snapshots, **looked)
+
+
+def look_at_all(context: BuildContext, snapshots: list[str]) -> dict[str, dict[str, str]]:
+    """Digests of each snapshot's files as they are upstream now, and in the crawl if pages were
+    looked up there before.
+
+    Returns:
+        Arguments of `lc_assets.stages.planning.plan`.
+    """
+    found = {name: raw.look_at_snapshot(context, parse_snapshot(name)) for name in snapshots}
+    wanted = html_index.STAGE.wanted(context.recipe)
+    indexed = context.lake.keys(html_index.STAGE.name) if wanted else ()
+    return {
+        "upstream_digests": {
+            name: digest_of(raw.manifest_of(files).to_pylist()) for name, files in found.items()
+        },
+        "crawl_digests": {
+            name: html_index.look_at_crawl(context, parse_snapshot(name))
+            for name in snapshots
+            if name in indexed
+            and (context.crawl is not None or own_archives(context.recipe, parse_snapshot(name)))
+        },
+    }
