@@ -8,6 +8,7 @@ variable             meaning                                               defau
 ===================  ====================================================  =========================
 ``LC_ROOT``          the lake: a folder, or ``gs://…``                     ``lake``
 ``LC_CACHE``         of a lake in a bucket: folder of local copies         ``~/.cache/lc_assets``
+``LC_CACHE_BYTES``   its size limit, such as ``200e9``                     half of the disk
 ``LC_GCP_PROJECT``   of a lake in a bucket: its project                    the environment's
 ``LC_UPSTREAM``      RedPajama-V2, or its layout: a folder, ``https://…``  its public address
                      or ``gs://…``

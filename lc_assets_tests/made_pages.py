@@ -1,7 +1,7 @@
 """Pages of the documentation that are made from the stages' declarations.
 
-``python -m lc_assets_tests.made_pages`` in the repository's root rewrites the table of assets in README.md,
-docs/settings.md and docs/graph.md; a test fails when they are out of date.
+``python -m lc_assets_tests.made_pages`` in the repository's root rewrites the table of assets in README.md
+and the pages that are made from code; a test fails when they are out of date.
 """
 
 import inspect
@@ -17,6 +17,7 @@ from lc_assets.build.stage import SAME_SNAPSHOT, Stage
 from lc_assets.cli.setting_options import attributes_of
 from lc_assets.errors import BadInput
 from lc_assets.stages.catalogue import STAGES
+from lc_assets_tests.made_reference import checks_page, commands_page, environment_page
 
 BEGIN: Final = "<!-- made by lc_assets_tests.made_pages: stages -->"
 END: Final = "<!-- end -->"
@@ -45,6 +46,9 @@ def pages(root: Path) -> dict[Path, str]:
         readme: f"{before}{BEGIN}\n{stage_table(STAGES)}\n{END}{after}",
         root / "docs/settings.md": settings_page(),
         root / "docs/graph.md": graph_page(STAGES),
+        root / "docs/commands.md": commands_page(),
+        root / "docs/environment.md": environment_page(),
+        root / "docs/checks.md": checks_page(STAGES),
     }
 
 

@@ -86,13 +86,11 @@ class LazyCommand(TyperCommand):
         super().__init__(name, short_help=words)
         self.module = f"lc_assets.cli.{module}"
 
-    def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Import the command, and parse its arguments."""
+    def loaded(self) -> Any:
+        """The command itself, imported."""
         from lc_assets.cli.options import with_options
 
         module = importlib.import_module(self.module)
-        if "duckdb" not in sys.modules:  # it reports what is not collected at the end
-            gc.freeze()  # what is imported stays: collecting it at the end took 0.1 CPU-seconds
         function = getattr(module, f"{self.name}_", None) or getattr(module, f"{self.name}")
         words, _, example = (inspect.getdoc(function) or "").partition("\n\nExample: ")
         single = typer.Typer(
@@ -101,7 +99,14 @@ class LazyCommand(TyperCommand):
         single.command(self.name, help=words, epilog=f"\b\nExample: {example}")(
             with_options(function)
         )
-        return typer.main.get_command(single).make_context(*arguments, **options)
+        return typer.main.get_command(single)
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Import the command, and parse its arguments."""
+        command = self.loaded()
+        if "duckdb" not in sys.modules:  # it reports what is not collected at the end
+            gc.freeze()  # what is imported stays: collecting it at the end took 0.1 CPU-seconds
+        return command.make_context(*arguments, **options)
 
 
 def lazy_commands(lines: Mapping[str, str]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Pages that are made from the declarations of stages."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,7 @@ from lc_assets.build.recipe import Recipe
 from lc_assets.cli.setting_options import attributes_of
 from lc_assets.stages.catalogue import STAGES
 from lc_assets_tests.made_pages import pages
+from lc_assets_tests.made_reference import variables
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,6 +19,13 @@ ROOT = Path(__file__).parents[2]
 def test_made_pages_are_up_to_date(path):
     """Run ``python -m lc_assets_tests.made_pages`` when this fails."""
     assert path.read_text("utf-8") == pages(ROOT)[path]
+
+
+def test_every_environment_variable_is_described():
+    """All that the package names, except a variable of the C library."""
+    code = "\n".join(path.read_text("utf-8") for path in (ROOT / "lc_assets").rglob("*.py"))
+    named = {name.strip("_") for name in re.findall(r"\bLC_[A-Z_]+", code)} - {"LC_ALL"}
+    assert named == {row[0].strip("`") for row in variables()}
 
 
 def test_every_setting_is_described():
