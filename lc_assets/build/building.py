@@ -37,17 +37,10 @@ from lc_assets.execution.progress import Watch
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.lake import Lake
-from lc_assets.lake.receipts import (
-    RECEIPT,
-    Receipt,
-    decode_bytes,
-    has_valid_checksum,
-    receipt_of,
-    version_files,
-)
+from lc_assets.lake.receipts import receipt_of, version_files
 from lc_assets.lake.staging import Publication, publication
 from lc_assets.lake.upstream import Upstream
-from lc_assets.lake.versions import Published, how_to_repair
+from lc_assets.lake.versions import Published
 from lc_assets.vocabulary import SnapshotId
 
 LIBRARIES = (
@@ -80,8 +73,6 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
     """
     outside = {name: look(context, key) for name, look in stage.outside.items()}
     read = stage.inputs(context.lake, context.recipe, key)
-    for published in read.values():
-        _require_intact_receipt(published)
     digests = stage.digests_of(read) | {
         name: digest_of(table.to_pylist()) for name, table in outside.items()
     }
@@ -125,19 +116,6 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
         receipt = receipt_of(staging.folder, fingerprint, counts, files=files, **more)
         published = publishing.publish(receipt)
         return Built(published=published, reused=False, findings=tuple(findings))
-
-
-def _require_intact_receipt(published: Published) -> None:
-    """Refuse an input whose receipt is damaged: its counts could be published."""
-    path = published.home / RECEIPT
-    content, known = path.read_bytes(), published.receipt
-    if not has_valid_checksum(
-        content, known if known.files else decode_bytes(content, Receipt, path)
-    ):
-        raise DamagedInput(
-            f"{published.where}/{RECEIPT}: its content does not match its checksum: "
-            f"{how_to_repair(published.where)}"
-        )
 
 
 def audit(stage: Stage, check_input: CheckInput) -> list[CheckResult]:

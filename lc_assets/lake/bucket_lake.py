@@ -32,7 +32,7 @@ from lc_assets.lake.digests import matching
 from lc_assets.lake.lake import GLOBAL, Lake, require_same_note
 from lc_assets.lake.partition import CURRENT, Current, Kept, Partition, pointer_to
 from lc_assets.lake.receipts import RECEIPT, Receipt, decode_bytes, encode_json
-from lc_assets.lake.versions import Published, VersionFiles, damaged_inputs
+from lc_assets.lake.versions import Published, VersionFiles, damaged_inputs, decode_receipt
 from lc_assets.publishing import publish_bytes
 from lc_assets.records import frozen
 
@@ -224,14 +224,15 @@ class BucketPartition(Partition):
         copies = Copies(self.bucket, prefix, self.cache)
         try:
             return Published(home, Published.at(home).receipt, copies)
-        except NotPublished:
+        except (NotPublished, CorruptFile):  # no copy, or a damaged one
             held = self.bucket.read(f"{prefix}/{RECEIPT}")
         if held is None:
             raise NotPublished(
                 f"{self.where(version)}: no {RECEIPT}, so this is not a finished version"
             )
+        receipt = decode_receipt(held.content, Receipt, self.where(version))
         publish_bytes(home / RECEIPT, held.content)
-        return Published(home, decode_bytes(held.content, Receipt, self.where(version)), copies)
+        return Published(home, receipt, copies)
 
     def finished(self, version: str) -> Published | None:
         """See `Partition.finished`; one that is finished on this machine only still has to be

@@ -4,6 +4,7 @@ A receipt is JSON. Its digests detect changes of the version's files, and its *c
 of its own content, changes of the receipt.
 """
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +30,7 @@ RECEIPT = "receipt.json"
 SCRATCH = ".scratch"
 """Folder in a version while it is built; part of no digest (`lc_assets.lake.staging`)."""
 NOT_COUNTED = (RECEIPT, SCRATCH)
+SHA256_DIGITS = 64
 SHOWN_CHARS = 80
 """Maximum length of a setting's value in the description of a difference."""
 
@@ -88,7 +90,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         randomness: what was drawn, by which algorithm and seed.
         libraries: versions of the libraries that shaped the bytes.
         measured: seconds, CPU seconds, peak memory; part of no digest but the checksum.
-        checksum: digest of all other fields.
+        checksum: of the file, see `with_checksum`.
     """
 
     fingerprint: Fingerprint
@@ -142,16 +144,25 @@ def encode_json(value: Any) -> bytes:
 
 
 def with_checksum(value: Checked) -> Checked:
-    """The same value with the digest of all its other fields as its ``checksum``."""
-    bare = msgspec.structs.replace(value, checksum="")
-    return msgspec.structs.replace(bare, checksum=digest_of(bare))
-
-
-def has_valid_checksum(content: bytes, value: Struct) -> bool:
-    """Whether a file's bytes are exactly those that were written, according to the checksum of the
-    value read from it.
+    """The same value with the SHA-256 of its file, in which the ``checksum`` is empty, as
+    ``checksum``, its last field.
     """
-    return content == encode_json(value) and with_checksum(value) == value
+    bare = msgspec.structs.replace(value, checksum="")
+    found = hashlib.sha256(encode_json(bare)).hexdigest()
+    return msgspec.structs.replace(bare, checksum=found)
+
+
+def has_valid_checksum(content: bytes) -> bool:
+    """Whether a file's bytes are exactly those that were written, according to the checksum in
+    them; files of older releases have the digest of their other fields instead.
+    """
+    head, name, rest = content.rpartition(b'"checksum": "')
+    found = hashlib.sha256(head + name + rest[SHA256_DIGITS:]).hexdigest()
+    if found.encode() == rest[:SHA256_DIGITS]:
+        return True
+    fields = decode_bytes(content, dict[str, Any], "")
+    as_written = msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
+    return content == as_written and fields.get("checksum") == digest_of(fields | {"checksum": ""})
 
 
 def decode_json(path: Path, kind: type[T], *, called: str = "") -> T:

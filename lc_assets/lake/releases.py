@@ -69,7 +69,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
         settings: all settings, by a short digest.
         libraries: all sets of libraries, by a short digest.
         counts: documents, rows and tokens.
-        checksum: digest of all other fields.
+        checksum: of the file (`lc_assets.lake.receipts.with_checksum`).
     """
 
     pins: dict[str, Pin]
@@ -135,8 +135,9 @@ def note_damage(lake: Lake, name: str) -> list[str]:
         NotPublished: when there is no release of this name.
         CorruptFile: when one cannot be read.
     """
-    content, release = lake.note(note_of(name)), read_release(lake, name)
-    wrong = [] if content is not None and has_valid_checksum(content, release) else [note_of(name)]
+    read_release(lake, name)
+    content = lake.note(note_of(name))
+    wrong = [] if content is not None and has_valid_checksum(content) else [note_of(name)]
     digests = {
         note_of(name, f"{GONE}{short(digest_of(gone))}").rpartition("/")[2]
         for gone in gone_of(lake, name)

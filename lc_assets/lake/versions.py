@@ -23,6 +23,7 @@ from lc_assets.lake.receipts import (
     RECEIPT,
     Fingerprint,
     Receipt,
+    decode_bytes,
     decode_json,
     encode_json,
     has_valid_checksum,
@@ -201,23 +202,17 @@ class Published:
 
     def contradictions(self) -> list[str]:
         """How the receipt contradicts itself: its digest is that of its files, its fingerprint
-        names its folder, and its checksum is that of its content.
+        names its folder.
         """
         pairs = {
             "the digest of its files": (digest_of_facts(self.receipt.files), self.digest),
             "the version of its fingerprint": (self.receipt.fingerprint.version, self.version),
         }
-        wrong = [
+        return [
             f"{RECEIPT}: {what} is {short(ours)}, not {short(stated)}"
             for what, (ours, stated) in pairs.items()
             if ours != stated
         ]
-        if wrong:
-            return wrong
-        with contextlib.suppress(FileNotFoundError):
-            if has_valid_checksum((self.home / RECEIPT).read_bytes(), self.receipt):
-                return []
-        return [f"{RECEIPT}: its content does not match its checksum"]
 
 
 def write_receipt(folder: Path, receipt: Receipt) -> Published:
@@ -310,10 +305,23 @@ def _decoded_head(path: Path, _state: tuple[int, int] | None) -> Receipt:
 def _read_receipt(path: Path, kind: type[T]) -> T:
     if not path.is_file():
         raise NotPublished(f"{path.parent}: no {RECEIPT}, so this is not a finished version")
+    return decode_receipt(path.read_bytes(), kind, str(path.parent))
+
+
+def decode_receipt(content: bytes, kind: type[T], where: str) -> T:
+    """The receipt of the version at a path or URL, all of it or the fields that ``kind`` has.
+
+    Raises:
+        CorruptFile: when it is not JSON, lacks a field or does not match its checksum.
+    """
+    path = f"{where}/{RECEIPT}"
     try:
-        return decode_json(path, kind, called="receipt")
+        receipt = decode_bytes(content, kind, path, called="receipt")
     except CorruptFile as error:
-        raise CorruptFile(f"{error}: {how_to_repair(str(path.parent))}") from error
+        raise CorruptFile(f"{error}: {how_to_repair(where)}") from error
+    if has_valid_checksum(content):
+        return receipt
+    raise CorruptFile(f"{path}: its content does not match its checksum: {how_to_repair(where)}")
 
 
 def _deviations(

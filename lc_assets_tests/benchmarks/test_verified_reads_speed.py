@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lc_assets.build import building, stage as stages
+from lc_assets.build import stage as stages
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.common import DecontaminationSettings
 from lc_assets.build.settings.documents import (
@@ -35,6 +35,7 @@ from lc_assets.build.settings.longpack import (
 from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake import versions
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import VERIFIER
@@ -138,8 +139,8 @@ def removed(partition, aside: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def metered(took: Took) -> Iterator[None]:
-    """Within the block of `verified_reads`: measure the verifier."""
-    verify, check = VERIFIER.get(), building._require_intact_receipt
+    """Within the block of `verified_reads`: measure the verifier, and the checksums of receipts."""
+    verify, check = VERIFIER.get(), versions.has_valid_checksum
     seconds, read = list[float](), dict[Path, int]()
 
     def timed(home, files):
@@ -147,16 +148,16 @@ def metered(took: Took) -> Iterator[None]:
         with taking(seconds):
             return verify(home, files)
 
-    def receipt(published):
+    def receipt(content):
         with taking(seconds):
-            check(published)
+            return check(content)
 
-    token, building._require_intact_receipt = VERIFIER.set(timed), receipt
+    token, versions.has_valid_checksum = VERIFIER.set(timed), receipt
     try:
         yield
     finally:
         VERIFIER.reset(token)
-        building._require_intact_receipt = check
+        versions.has_valid_checksum = check
         took.verifying.append(sum(seconds))
         took.n_bytes = sum(read.values())
 
@@ -165,7 +166,7 @@ def metered(took: Took) -> Iterator[None]:
 def nothing_verified(*_) -> Iterator[None]:
     """In place of `verified_reads`: build as if nothing could be damaged."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(building, "_require_intact_receipt", lambda _: None)
+        patched.setattr(versions, "has_valid_checksum", lambda _: True)
         yield
 
 

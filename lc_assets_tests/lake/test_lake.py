@@ -6,14 +6,22 @@ import os
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Busy, CorruptFile, NotPublished
 from lc_assets.lake import staging
+from lc_assets.lake.digests import digest_of
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import CURRENT
-from lc_assets.lake.receipts import RECEIPT, Fingerprint, receipt_of
+from lc_assets.lake.receipts import (
+    RECEIPT,
+    Fingerprint,
+    encode_json,
+    has_valid_checksum,
+    receipt_of,
+)
 from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.publishing import publish_bytes
 
@@ -54,16 +62,33 @@ def test_a_folder_without_receipt_is_no_version(tmp_path):
     [(b'"code_version": "1"', b'"code_version": "1" '), (b'"extra": {}', b'"extra": {"a": 1}')],
 )
 def test_a_changed_receipt_is_damage(tmp_path, old, new):
-    """White space, and a count that no digest of a file covers."""
-    _, version = a_version(tmp_path)
-    assert version.damage() == []
+    """White space, and a count that no digest of a file covers: whoever reads it is told, also for
+    a summary of it.
+    """
+    partition, version = a_version(tmp_path)
+    partition.point_at(version)
     path = version.home / RECEIPT
     content = path.read_bytes()
     assert old in content
     path.write_bytes(content.replace(old, new))
-    assert Published.at(version.home).damage() == [
-        f"{RECEIPT}: its content does not match its checksum"
-    ]
+    for read in (partition.current, partition.current_summary, lambda: Published.at(version.home)):
+        with pytest.raises(CorruptFile, match=r"receipt\.json: its content .* checksum: build it"):
+            read()
+    assert partition.finished(version.version) is None
+
+
+def test_a_receipt_of_an_older_release_is_read(tmp_path):
+    """Its checksum is the digest of its other fields; a changed count is found by it too."""
+    _, version = a_version(tmp_path)
+    bare = msgspec.structs.replace(version.receipt, checksum="")
+    older = msgspec.structs.replace(bare, checksum=digest_of(bare))
+    path = version.home / RECEIPT
+    path.write_bytes(encode_json(older))
+    assert Published.at(version.home).receipt == older
+    assert not has_valid_checksum(encode_json(bare))
+    path.write_bytes(path.read_bytes().replace(b'"extra": {}', b'"extra": {"a": 1}'))
+    with pytest.raises(CorruptFile, match="does not match its checksum"):
+        Published.at(version.home)
 
 
 def test_the_digest_depends_on_the_files_alone(tmp_path):

@@ -72,7 +72,7 @@ class DataSetReceipt(msgspec.Struct, frozen=True, kw_only=True):
         bin_sha256: of the ``.bin``.
         idx_sha256: of the ``.idx``; together they are the content's version.
         dropped: empty; no document is left out.
-        checksum: digest of everything else in the receipt.
+        checksum: of the file (`lc_assets.lake.receipts.with_checksum`).
     """
 
     made_by: str
