@@ -21,7 +21,7 @@ from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import CURRENT
-from lc_assets.lake.receipts import RECEIPT
+from lc_assets.lake.receipts import RECEIPT, Receipt, decode_json, encode_json, with_checksum
 from lc_assets.lake.versions import Published
 from lc_assets.loaders.rows import open_rows
 from lc_assets.orchestration.assets import every_file_is_as_published
@@ -272,8 +272,8 @@ def test_intact_shards_are_kept_when_a_lost_one_is_built_again(whole):
 
 
 def test_a_receipt_that_contradicts_itself_is_damage(whole):
-    """Another digest than its files', another fingerprint than its folder's, a pointer that names
-    another digest.
+    """Another digest than its files', another fingerprint than its folder's, each with a checksum
+    that is right, and with none that is; a pointer that names another digest.
     """
     grid = whole.context.lake.partition("token_grid", OLD).require()
     for old, new, words in (
@@ -285,6 +285,10 @@ def test_a_receipt_that_contradicts_itself_is_damage(whole):
         ),
     ):
         with spoilt(grid.folder / RECEIPT, other_words, old, new):
+            with pytest.raises(CorruptFile, match="does not match its checksum"):
+                Published.at(grid.folder)
+            changed = with_checksum(decode_json(grid.folder / RECEIPT, Receipt))
+            (grid.folder / RECEIPT).write_bytes(encode_json(changed))
             (said,) = Published.at(grid.folder).damage()
         assert re.fullmatch(words, said)
     partition, words = (
