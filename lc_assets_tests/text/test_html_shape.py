@@ -19,7 +19,7 @@ from lc_assets.text.html.guard import (
     refusal_of,
     shape_of,
 )
-from lc_assets_tests.reference.tree_depth import tree_depth
+from lc_assets_tests.reference.tree_depth import tree_depth, tree_depths
 
 NAMES = re.findall(
     "[a-zA-Z0-9]+",
@@ -93,8 +93,12 @@ def soup() -> st.SearchStrategy[str]:
 @example("<!--><div></div><!--->-->" * 40)
 @example("<script><!--<script></script><div></script>-->" * 40)
 def test_no_tree_is_deeper_than_counted(html):
-    """Twice the count and a little is above the true depth, however torn the page."""
-    assert tree_depth(html) <= 2 * shape(html).depth + 10
+    """Twice the count and a little is above the true depth, however torn the page; and above the
+    depths of all elements together, of which each tag may make a few.
+    """
+    found, depths = shape(html), tree_depths(html)
+    assert max(depths) <= 2 * found.depth + 10
+    assert sum(depths) <= 3 * found.levels + 10 * (found.rebuilt + html.count("<") + 3)
 
 
 def trees() -> st.SearchStrategy[tuple[str, int]]:
@@ -180,6 +184,11 @@ def test_attributes_of_sound_tags_are_counted_exactly():
         ("<div>" * MAX_DEPTH, None),
         ("<div>" * (MAX_DEPTH + 1), TOO_DEEP),
         ("<div></div><p>x" * 10_000, None),
+        ("<div>" * 20 + "<p>x" * 90_000, None),
+        ("<div>" * 30 + "<p>x" * 90_000, TOO_DEEP),
+        ("<div>" * 30 + "<!---->" * 90_000, TOO_DEEP),
+        ("<div>" * 60 + "<p>See the <a href=x>bees</a> and their hives.</p>" * 30_000, TOO_DEEP),
+        ("<div>" * 15 + "<p>See the <a href=x>bees</a> and their hives.</p>" * 90_000, None),
         ("<ul>" + "<li>x" * 10_000, None),
         ("<table>" + "<tr><td>x<td><font>y" * 10_000, None),
         ("<select>" + "<option>x" * 5_000, None),

@@ -5,7 +5,7 @@ elements, attributes of one tag, options of one select, all of which are looked 
 and formatting that is left open, which is opened again in every paragraph after it and takes memory
 too. One walk along a page's tags bounds all four from above
 (`lc_assets.text.html.stack`) in linear time. Pages beyond the limits, which do not occur in
-hand-written HTML, are not parsed; a page of 1 MB within them takes less than a second.
+hand-written HTML, are not parsed; a page of 1 MB within them takes half a second.
 
 Of 73,377 pages of programs' manuals, the deepest is counted at 129 elements, and no count is below
 the true one (measured 2026-11).
@@ -21,12 +21,14 @@ from lc_assets.text.html.stack import (
     BEYOND,
     CHOICES,
     DEEPEST,
+    LEVELS,
     MARKS,
     N_COUNTS,
     ODD,
     REBUILT,
     ROOT_ATTRIBUTES,
     SVG,
+    depth_of,
     doubt,
     end,
     lose,
@@ -40,6 +42,8 @@ from lc_assets.text.html.tags import (
     ROOT,
     SELECT,
     TEXT_ONLY,
+    VOID,
+    P,
     attributes_at,
     begins_comment,
     flags_of,
@@ -77,6 +81,13 @@ MAX_CHOICES = 1 << 24
 """Maximum sum, over all options, of the tags in their select before them: some 4,000 options; a
 fifth of a second if each is selected."""
 
+MAX_LEVELS = 1 << 21
+"""Maximum sum of the depths of all tags; of longer pages than a megabyte, `LEVELS_PER_BYTE` of
+their length. Finding the main content asks every element's ancestors, an eighth of a second here.
+"""
+
+LEVELS_PER_BYTE = 2
+
 TOO_DEEP = "elements too deep in each other"
 TOO_MANY_ATTRIBUTES = "too many attributes of one tag"
 TOO_MANY_OPTIONS = "too many options of one select"
@@ -91,12 +102,14 @@ class Shape(msgspec.Struct, frozen=True):
         attributes: of one tag.
         rebuilt: formatting elements that are opened again.
         choices: see `MAX_CHOICES`.
+        levels: see `MAX_LEVELS`.
     """
 
     depth: int
     attributes: int
     rebuilt: int
     choices: int = 0
+    levels: int = 0
 
 
 def refusal_of(page: bytes) -> str | None:
@@ -115,7 +128,9 @@ def refusal_of(page: bytes) -> str | None:
         return TOO_MANY_ATTRIBUTES
     if shape.choices > MAX_CHOICES:
         return TOO_MANY_OPTIONS
-    return TOO_TORN if shape.rebuilt > MAX_REBUILT else None
+    if shape.rebuilt > MAX_REBUILT:
+        return TOO_TORN
+    return TOO_DEEP if shape.levels > max(MAX_LEVELS, LEVELS_PER_BYTE * len(page)) else None
 
 
 def shape_of(page: bytes, *, max_depth: int, max_attributes: int, max_rebuilt: int) -> Shape:
@@ -142,6 +157,7 @@ def shape_of(page: bytes, *, max_depth: int, max_attributes: int, max_rebuilt: i
         int(counts[ATTRIBUTES]),
         int(counts[REBUILT]),
         int(counts[CHOICES]),
+        int(counts[LEVELS]),
     )
 
 
@@ -168,6 +184,7 @@ def _walk(page: Bytes, counts: Int64s, stack: Int64s, off: Int64s, limits: Int64
         name_start = at + 2 if is_end else at + 1
         if not is_letter(page, name_start):
             is_markup = name_start < size and (is_end or page[name_start] in (_BANG, _QUESTION))
+            counts[LEVELS] += depth_of(counts) if is_markup else 0
             if is_markup and not counts[ODD]:
                 at = markup_end(page, at)
             else:
@@ -178,6 +195,9 @@ def _walk(page: Bytes, counts: Int64s, stack: Int64s, off: Int64s, limits: Int64
         flags = flags_of(name)
         n_attributes, stop, is_closed = attributes_at(page, after)
         is_doubted = at < doubted
+        # of end tags, only </p> and </br> can make an element
+        if not is_end or flags & VOID or flags & KIND == P:
+            counts[LEVELS] += depth_of(counts)
         # whether a quote begins or ends here is unknown too: every tag counts, none contains
         # another
         if is_doubted:

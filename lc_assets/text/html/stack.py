@@ -60,16 +60,17 @@ BEYOND = 1 << 40
     FORM_SET,
     MARKS,
     CHOICES,
-) = range(13)
+    LEVELS,
+) = range(14)
 """Places in the counts: elements on the stack; the first that is sure; the svg or math that is
 followed, or -1; elements within which rules are not followed; formatting that is left open. The
 greatest depth; elements that may be built again; the greatest number of attributes of a tag, and of
 all tags of html and body together. Whether it is no longer known which formatting ends with what;
 whether a form began that no end tag ended. Tags and comments since the last surely outermost
-select began, and their sum over all options.
+select began, and their sum over all options. The depth of all tags, summed.
 """
 
-N_COUNTS = 13
+N_COUNTS = 14
 NAME, FLAGS, OFF_BEFORE = range(3)
 """Columns of the stack: name, flags, and how much formatting was left open before it."""
 
@@ -87,6 +88,12 @@ def doubt(counts: Int64s) -> None:
     """After a tag whose effect is not modelled: none of the open elements is sure."""
     counts[SURE] = counts[N]
     counts[SVG] = -1
+
+
+@compiled
+def depth_of(counts: Int64s) -> int:
+    """How deep an element would be that begins now."""
+    return int(counts[N] + counts[N_OFF])
 
 
 @compiled
@@ -134,9 +141,11 @@ def leave_open(counts: Int64s, off: Int64s, name: int) -> None:
 @compiled
 def rebuild(counts: Int64s, stack: Int64s) -> None:
     """An element ended: formatting that is or may be left open is reopened in later elements."""
-    counts[REBUILT] += counts[N_OFF]
+    n_rebuilt = counts[N_OFF]
     for place in range(counts[SURE]):
-        counts[REBUILT] += stack[place, FLAGS] & FORMATTING != 0
+        n_rebuilt += stack[place, FLAGS] & FORMATTING != 0
+    counts[REBUILT] += n_rebuilt
+    counts[LEVELS] += n_rebuilt * depth_of(counts)
 
 
 @compiled
