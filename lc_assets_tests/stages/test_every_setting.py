@@ -112,13 +112,9 @@ CASES = {
         )
         for name in ("palm", "wikiref", "wikipedia")
     },
-    "document_signatures.signatures": ("fast", {}, None),
-    "document_signatures.shingle_size": (5, {"document_signatures.signatures": "fast"}, None),
-    "document_signatures.shingle_of": (
-        "characters",
-        {"document_signatures.signatures": "fast"},
-        None,
-    ),
+    "document_signatures.signatures": ("computed", {}, None),
+    "document_signatures.shingle_size": (5, {}, None),
+    "document_signatures.shingle_of": ("characters", {}, None),
     "near_duplicate_pairs.near": (False, {}, "removed_documents"),
     "near_duplicate_pairs.evidence_floor": (
         0.9,

@@ -122,6 +122,20 @@ def test_the_fast_scheme_is_named_in_the_files(tmp_path):
     ).passed
 
 
+@pytest.mark.parametrize(("minhash", "label"), [(False, FAST.label), (True, RPV2.label)])
+def test_signatures_are_the_fast_ones_unless_published_ones_are_read(tmp_path, minhash, label):
+    """Every recipe has one scheme: also the files that upstream lacks are signed by its own."""
+    upstream = tiny_upstream(tmp_path / "upstream")
+    publish_signatures(upstream, TAGS[0])
+    context = tiny_context(
+        tmp_path / "lake", upstream=upstream, raw_snapshot=RawSettings(minhash=minhash)
+    )
+    for stage in ("raw_snapshot", "filtered_documents", "document_signatures"):
+        made = stage_named(stage).build(context, SNAPSHOT)
+    paths = made.published.folder.glob("*.minhash.parquet")
+    assert {scheme_label_of(path, where="here") for path in paths} == {label}
+
+
 def test_a_file_that_lost_a_document_is_found(tmp_path):
     """The claim reads what lies there, not what the counts says."""
     made = built(tmp_path / "a", tiny_upstream(tmp_path / "upstream"))

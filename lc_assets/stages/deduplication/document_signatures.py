@@ -25,8 +25,8 @@ from lc_assets.build.checks import (
     reads_all_upstream_documents,
     shard_counts_match,
 )
+from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.common import PrivacySettings
-from lc_assets.build.settings.documents import SignatureSettings
 from lc_assets.build.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
@@ -97,14 +97,23 @@ class SignTask(DocumentsTask):
     privacy: PrivacySettings
 
 
-def shingles_of(settings: SignatureSettings) -> Shingles:
+def origin_of(recipe: Recipe) -> str:
+    """The setting ``signatures``, with ``auto`` resolved: one scheme for all snapshots."""
+    chosen = recipe.document_signatures.signatures
+    if chosen != "auto":
+        return chosen
+    return "published_or_computed" if recipe.raw_snapshot.minhash else "fast"
+
+
+def shingles_of(recipe: Recipe) -> Shingles:
     """The shingles of all signatures.
 
     Raises:
         BadInput: when they are not RedPajama-V2's, though its signatures are wanted.
     """
+    settings = recipe.document_signatures
     shingles = Shingles(settings.shingle_size, settings.shingle_of)
-    if shingles != PUBLISHED_SHINGLES and settings.signatures != "fast":
+    if shingles != PUBLISHED_SHINGLES and origin_of(recipe) != "fast":
         raise BadInput(
             "document_signatures: RedPajama-V2's signatures are of 13 words; leave out "
             'shingle_size and shingle_of, or set signatures = "fast"'
@@ -119,21 +128,17 @@ def write_document_signatures(context: BuildContext, staging: StagingFolder) -> 
         Unreachable: when upstream fails after retries.
     """
     snapshot = staging.key
-    settings, privacy = (
-        context.recipe.document_signatures,
-        context.recipe.token_documents.privacy,
-    )
-    shingles = shingles_of(settings)
-    published = _published_files(staging.inputs, snapshot)
-    are_read = settings.signatures == "published_or_computed" and not privacy.replace
-    wanted = published if are_read else {}
+    origin, privacy = origin_of(context.recipe), context.recipe.token_documents.privacy
+    shingles = shingles_of(context.recipe)
+    are_read = origin == "published_or_computed" and not privacy.replace
+    wanted = _published_files(staging.inputs, snapshot) if are_read else {}
     tasks = [
         SignTask(
             documents=path,
             folder=staging.folder,
             upstream=context.upstream,
             published=wanted.get(path.name.removesuffix(DOCUMENTS_SUFFIX)),
-            shingles=shingles if settings.signatures == "fast" else None,
+            shingles=shingles if origin == "fast" else None,
             privacy=privacy,
         )
         for path in documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
@@ -295,9 +300,9 @@ STAGE = Stage(
     reads={"raw_snapshot": SAME_SNAPSHOT, "filtered_documents": SAME_SNAPSHOT},
     params=lambda recipe, _: (
         {
-            "signatures": recipe.document_signatures.signatures,
+            "signatures": origin_of(recipe),
             "schemes": [RPV2.label, FAST.label],
-            "shingles": asdict(shingles_of(recipe.document_signatures)),
+            "shingles": asdict(shingles_of(recipe)),
         }
         | privacy_params(recipe)
     ),

@@ -68,7 +68,7 @@ def write_heldout_pairs(context: BuildContext, staging: StagingFolder) -> Counts
         context.executor,
         lambda number, places: _parts_of(paths[number], filtered[number], places),
         recipe.token_documents.privacy,
-        shingles_of(recipe.document_signatures),
+        shingles_of(recipe),
     )
     return publish_pairs(staging.folder / TABLE, tables, paths, work, counted)
 
@@ -136,7 +136,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "evidence_floor": recipe.near_duplicate_pairs.evidence_floor,
         "heldout_fraction": recipe.token_grid.heldout_fraction,
         "seed": recipe.token_grid.seed,
-        "shingles": asdict(shingles_of(recipe.document_signatures)),
+        "shingles": asdict(shingles_of(recipe)),
     } | privacy_params(recipe)
 
 

@@ -105,7 +105,7 @@ def write_near_duplicate_pairs(context: BuildContext, staging: StagingFolder) ->
             first_new=sum(file.snapshot != snapshot for file in files),
             floor=settings.evidence_floor,
             privacy=context.recipe.token_documents.privacy,
-            shingles=shingles_of(context.recipe.document_signatures),
+            shingles=shingles_of(context.recipe),
         )
         documents = [documents_path(file.folder, file.number) for file in files]
         return publish_pairs(staging.folder / TABLE, tables, documents, work, counted)
@@ -239,7 +239,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "near": settings.near,
         "evidence_floor": settings.evidence_floor,
         "bands": [BANDS, ROWS],
-        "shingles": asdict(shingles_of(recipe.document_signatures)),
+        "shingles": asdict(shingles_of(recipe)),
     } | privacy_params(recipe)
 
 

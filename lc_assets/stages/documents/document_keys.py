@@ -139,7 +139,7 @@ def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts
     files = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
     passages = tuple(staging.fingerprint.params.get("passages", ()))
     privacy, sketched = context.recipe.token_documents.privacy, are_held_out(context.recipe)
-    shingles = shingles_of(context.recipe.document_signatures) if sketched else None
+    shingles = shingles_of(context.recipe) if sketched else None
     tasks = [
         KeyTask(
             documents=path,
@@ -322,7 +322,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     passages = [value for kind, value in (entry.sought for entry in entries) if kind == "passage"]
     params: dict[str, Any] = {"passages": sorted(passages)} if passages else {}
     if are_held_out(recipe):
-        shingles = asdict(shingles_of(recipe.document_signatures))
+        shingles = asdict(shingles_of(recipe))
         params |= {"sketches": SKETCH_HASHES, "shingles": shingles}
     return params | privacy_params(recipe)
 
