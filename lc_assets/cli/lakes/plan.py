@@ -2,6 +2,7 @@
 (`lc_assets.stages.costing`).
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Annotated
 
@@ -20,7 +21,7 @@ from lc_assets.stages import costing
 from lc_assets.stages.catalogue import refused_by
 from lc_assets.stages.costing import Cost
 from lc_assets.stages.planning import Plan
-from lc_assets.stages.snapshots import planner_of
+from lc_assets.stages.snapshots import chosen_snapshots, planner_of
 from lc_assets.vocabulary import REDPAJAMA_V2
 
 OUT_OF_DATE = 3
@@ -63,19 +64,46 @@ def plan(
         ),
     ] = False,
     every: Annotated[bool, Option("--all", help="Show what is current too.")] = False,
+    calibrate: Annotated[
+        bool,
+        Option(
+            "--calibrate",
+            help="Estimate what the lake has not built yet, from a minute's builds of some shards.",
+        ),
+    ] = False,
 ) -> None:
     """List what is out of date, why, and what building it takes; exit with 3 when
     something is.
 
-    Compares receipts with inputs, settings and code; builds nothing. Without --recipe: the recipe
-    that the lake was last built by. Seconds are those of past builds, by the byte. Without
-    --snapshot: the snapshots that the lake holds or the upstream folder lists.
+    Compares receipts with inputs, settings and code; builds nothing in the lake. Without --recipe:
+    the recipe that the lake was last built by. Seconds are those of past builds, by the byte; with
+    --calibrate those of builds of some shards outside the lake. Without --snapshot: the snapshots
+    that the lake holds or the upstream folder lists.
 
     Example: lc plan --lake lake --look-upstream
     """
     context = context_of(recipe_of_lake(where), ExecutionOptions())
     plans = planner_of(context, where.snapshot, look=look_upstream)()
-    raise typer.Exit(OUT_OF_DATE if show_plans(context, plans, every=every) else 0)
+    filled = _calibrated(context, where.snapshot) if calibrate else list
+    behind = show_plans(context, plans, every=every, filled=filled)
+    raise typer.Exit(OUT_OF_DATE if behind else 0)
+
+
+def _calibrated(
+    context: BuildContext, named: list[str] | None
+) -> Callable[[Iterable[Cost]], list[Cost]]:
+    """A function that fills in the seconds of costs; prints what it was measured on."""
+    from lc_assets.stages.calibrating import calibrate
+
+    at_once = ExecutionOptions().n_workers
+    found = calibrate(context, chosen_snapshots(context, named), at_once=at_once)
+    say(f"calibrated by builds of up to {found.n_shards:,} shards of {found.key}")
+    rows = [
+        (name, lasted(line.fixed), lasted(line.per_byte * 1e9))
+        for name, line in found.lines.items()
+    ]
+    table(("stage", "a partition", "and a GB upstream"), rows)
+    return found.filled
 
 
 def recipe_of_lake(where: LakeOptions) -> LakeOptions:
@@ -104,11 +132,23 @@ def context_of(where: LakeOptions, execution: ExecutionOptions) -> BuildContext:
     )
 
 
-def show_plans(context: BuildContext, plans: list[Plan], *, every: bool) -> int:
+def show_plans(
+    context: BuildContext,
+    plans: list[Plan],
+    *,
+    every: bool,
+    filled: Callable[[Iterable[Cost]], list[Cost]] = list,
+) -> int:
     """Print the plans, or those that are not current, what they would cost, and a sentence with the
     counts; and which stages the recipe cannot have. Return how many are not current.
+
+    Args:
+        context: provides lake and recipe.
+        plans: of all partitions.
+        every: whether to print what is current too.
+        filled: adds seconds to costs.
     """
-    costs = costing.costs_of(context.lake, context.recipe, plans)
+    costs = filled(costing.costs_of(context.lake, context.recipe, plans))
     shown = [made for made in plans if every or made.status != "current"]
     by_name = {cost.name: cost for cost in costs}
     if shown:

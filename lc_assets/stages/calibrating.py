@@ -1,0 +1,170 @@
+"""Calibrating the estimates of `lc plan` where nothing was built yet: what each stage takes on this
+machine.
+
+Some shards of a partition are built in a scratch lake, one for each worker and then twice as many
+each time, by the recipe and the executor of a rebuild. Through each stage's wall-clock seconds,
+checks included, goes a line by the bytes upstream: seconds of a partition, and of a byte. Since
+these are the user's own shards, their documents, and the share that is kept, cost what they will
+cost in the partitions to be built. What grows otherwise, such as comparing a snapshot with older
+ones, is not foreseen, and a mix is measured as one of equal parts.
+"""
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from lc_assets.build.settings.rows import MixSettings
+from lc_assets.build.stage import BuildContext
+from lc_assets.errors import BadInput, NotPublished
+from lc_assets.lake.lake import Lake
+from lc_assets.randomness import keyed_u64
+from lc_assets.records import record
+from lc_assets.stages.catalogue import STAGES
+from lc_assets.stages.costing import Cost
+from lc_assets.stages.documents import raw_snapshot as raw
+from lc_assets.stages.documents.raw_snapshot import ShardFiles
+from lc_assets.stages.planning import keys_of, took
+from lc_assets.vocabulary import parse_snapshot
+
+SECONDS = 40.0
+"""How long builds are measured, after one that compiles the kernels."""
+
+
+class Line(NamedTuple):
+    """Seconds of a stage: of each partition, and of each byte upstream."""
+
+    fixed: float
+    per_byte: float
+
+
+@record
+class Calibration:
+    """What was measured.
+
+    Attributes:
+        key: the partition.
+        n_shards: shards of the largest part of it that was built.
+        lines: by stage; none of stages that need what the scratch lake has not.
+        n_bytes: upstream, by partition.
+    """
+
+    key: str
+    n_shards: int
+    lines: Mapping[str, Line]
+    n_bytes: Mapping[str, int]
+
+    def filled(self, costs: Iterable[Cost]) -> list[Cost]:
+        """The costs, with seconds where no builds in the lake tell them."""
+        return [self._filled(cost) for cost in costs]
+
+    def _filled(self, cost: Cost) -> Cost:
+        stage, _, key = cost.name.partition("/")
+        if stage not in self.lines or (cost.seconds is not None and not cost.at_most):
+            return cost
+        n_bytes = self.n_bytes[key] if key in self.n_bytes else sum(self.n_bytes.values())
+        line = self.lines[stage]
+        seconds = line.fixed + line.per_byte * n_bytes
+        return msgspec.structs.replace(cost, seconds=seconds, at_most=False)
+
+
+def calibrate(
+    context: BuildContext, snapshots: Sequence[str], *, at_once: int, seconds: float = SECONDS
+) -> Calibration:
+    """Measure builds of shards of the largest partition.
+
+    Args:
+        context: whose lake is neither read nor written.
+        snapshots: the partitions that are planned.
+        at_once: how many workers the executor has; fewer shards would leave some idle.
+        seconds: no build begins that would probably end later.
+
+    Raises:
+        BadInput: when there are no files upstream.
+        LcError: what looking upstream, or a build, raises.
+    """
+    trusted = msgspec.structs.replace(context.recipe.raw_snapshot, trust_file_times=True)
+    mixes = dict.fromkeys(context.recipe.blended_mix, MixSettings())  # none names a snapshot
+    recipe = msgspec.structs.replace(context.recipe, raw_snapshot=trusted, blended_mix=mixes)
+    context = replace(context, recipe=recipe)
+    files = {name: raw.look_at_snapshot(context, parse_snapshot(name)) for name in snapshots}
+    n_bytes = {name: _n_bytes(found) for name, found in files.items()}
+    key = max(n_bytes, key=n_bytes.__getitem__, default="")
+    if not n_bytes.get(key):
+        raise BadInput("no files upstream to calibrate with")
+    drawn = keyed_u64("calibrate", seed=0, keys=[found.shard.tag for found in files[key]])
+    chosen = [files[key][number] for number in np.argsort(drawn).tolist()]
+    parts = list(_parts(lambda part: _built(context, key, part), chosen, at_once, seconds))
+    lines = {
+        name: line_through([(_n_bytes(part), took_by[name]) for part, took_by in parts])
+        for name in parts[0][1]
+    }
+    return Calibration(key=key, n_shards=len(parts[-1][0]), lines=lines, n_bytes=n_bytes)
+
+
+def line_through(points: Sequence[tuple[float, float]]) -> Line:
+    """The line of least squares through ``(bytes, seconds)``; neither number is negative.
+
+    >>> line_through([(10, 3.0), (20, 5.0)])
+    Line(fixed=1.0, per_byte=0.2)
+    >>> line_through([(10, 1.0), (20, 4.0)]), line_through([(10, 3.0), (20, 1.0)])
+    (Line(fixed=0.0, per_byte=0.18), Line(fixed=2.0, per_byte=0.0))
+    """
+    n_bytes, seconds = np.array(points, np.float64).T
+    spread = n_bytes - n_bytes.mean()
+    per_byte = float(spread @ seconds / (spread @ spread)) if spread.any() else 0.0
+    fixed = float(seconds.mean() - per_byte * n_bytes.mean())
+    if per_byte < 0:
+        return Line(float(seconds.mean()), 0.0)
+    if fixed < 0 or not spread.any():
+        return Line(0.0, float(n_bytes @ seconds / (n_bytes @ n_bytes)))
+    return Line(round(fixed, 9), round(per_byte, 18))
+
+
+Took = dict[str, float]
+"""Seconds by stage."""
+
+
+def _parts(
+    build: Callable[[Sequence[ShardFiles]], Took],
+    files: Sequence[ShardFiles],
+    n_files: int,
+    seconds: float,
+) -> Iterator[tuple[Sequence[ShardFiles], Took]]:
+    """Parts of the files, each twice as large, with what building them took."""
+    build(files[:1])
+    begun = time.perf_counter()
+    while True:
+        started = time.perf_counter()
+        yield files[:n_files], build(files[:n_files])
+        now = time.perf_counter()
+        if n_files >= len(files) or now - begun + 2 * (now - started) > seconds:
+            return
+        n_files *= 2
+
+
+def _built(context: BuildContext, key: str, files: Sequence[ShardFiles]) -> Took:
+    """Build these shards of a partition; seconds by stage, but of `raw_snapshot`."""
+    manifest, found = raw.manifest_of(list(files)), Took()
+    seen = replace(raw.STAGE, outside={"upstream": lambda _context, _key: manifest})
+    with tempfile.TemporaryDirectory(prefix="lc-calibrate-") as folder:
+        scratch = replace(context, lake=Lake(Path(folder)))
+        seen.build(scratch, key)
+        for stage in STAGES:
+            if stage is raw.STAGE or stage.outside:
+                continue
+            for own in keys_of(stage, context.recipe, [key]):
+                with contextlib.suppress(NotPublished):  # it reads what no shard leads to
+                    receipt = stage.build(scratch, parse_snapshot(own)).published.receipt
+                    found[stage.name] = took(receipt) or 0.0
+    return found
+
+
+def _n_bytes(files: Iterable[ShardFiles]) -> int:
+    return sum(file.n_bytes for found in files for file in found.parts.values() if file)

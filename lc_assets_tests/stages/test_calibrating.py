@@ -1,0 +1,72 @@
+"""Calibration builds growing parts of a partition in a scratch lake, and fills in what a plan does
+not know.
+"""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from lc_assets.errors import BadInput
+from lc_assets.lake.lake import Lake
+from lc_assets.stages import calibrating
+from lc_assets.stages.calibrating import Calibration, Line, calibrate
+from lc_assets.stages.catalogue import needed_by
+from lc_assets.stages.costing import Cost, costs_of
+from lc_assets.stages.planning import plan
+from lc_assets_tests.builders import SNAPSHOTS, TAGS, tiny_context
+
+
+@pytest.fixture
+def context(tmp_path):
+    return tiny_context(tmp_path)
+
+
+def test_every_stage_of_a_lake_that_holds_nothing_is_estimated(context):
+    """All but the manifest, whose time is the upstream's; the lake itself is not written to."""
+    found = calibrate(context, SNAPSHOTS, at_once=1, seconds=math.inf)
+    assert found.lines.keys() == needed_by(context.recipe) - {"raw_snapshot"}
+    assert not context.lake.root.exists()
+    assert found.n_shards == len(TAGS)
+    costs = costs_of(context.lake, context.recipe, plan(context.lake, context.recipe, SNAPSHOTS))
+    unknown = [cost.name for cost in found.filled(costs) if cost.seconds is None]
+    assert unknown == [f"raw_snapshot/{name}" for name in SNAPSHOTS]
+
+
+def test_parts_grow_from_a_shard_a_worker_until_time_or_shards_end(context, monkeypatch):
+    """The first build, of one shard, only warms up."""
+    built = []
+
+    def note(_context, _key, files):
+        built.append(len(files))
+        return {"filtered_documents": 2.0 + 3.0 * len(files)}
+
+    monkeypatch.setattr(calibrating, "_built", note)
+    found = calibrate(context, SNAPSHOTS[:1], at_once=2, seconds=math.inf)
+    assert built == [1, 2, 3]
+    built.clear()
+    calibrate(context, SNAPSHOTS[:1], at_once=2, seconds=0.0)
+    assert built == [1, 2]
+    assert found.n_shards == len(TAGS)
+
+
+def test_what_builds_in_the_lake_tell_is_kept():
+    """Of one partition its own bytes count, of one over all partitions all of them."""
+    found = Calibration(
+        key="a", n_shards=1, lines={"filtered_documents": Line(1.0, 0.1), "longcrawl": Line(0, 1)},
+        n_bytes={"a": 10, "b": 20},
+    )  # fmt: skip
+    costs = [
+        Cost(name="filtered_documents/b"),
+        Cost(name="filtered_documents/a", seconds=7.0),
+        Cost(name="filtered_documents/a", seconds=7.0, at_most=True),
+        Cost(name="longcrawl/all"),
+        Cost(name="html_index/a"),
+    ]
+    assert [cost.seconds for cost in found.filled(costs)] == [3.0, 7.0, 2.0, 30.0, None]
+
+
+def test_nothing_upstream_is_refused(tmp_path):
+    context = replace(tiny_context(tmp_path), lake=Lake(tmp_path / "lake"))
+    with pytest.raises(BadInput, match="no files upstream"):
+        calibrate(context, [], at_once=1)
