@@ -1,7 +1,6 @@
 """Pages of the documentation that are made from the stages' declarations.
 
-``python -m lc_assets_tests.made_pages`` in the repository's root rewrites the table of assets in README.md
-and the pages that are made from code; a test fails when they are out of date.
+``python -m lc_assets_tests.made_pages`` in the repository's root rewrites the pages that are made from code; a test fails when they are out of date.
 """
 
 import inspect
@@ -15,12 +14,9 @@ import msgspec
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.stage import SAME_SNAPSHOT, Stage
 from lc_assets.cli.setting_options import attributes_of
-from lc_assets.errors import BadInput
 from lc_assets.stages.catalogue import STAGES
 from lc_assets_tests.made_reference import checks_page, commands_page, environment_page
 
-BEGIN: Final = "<!-- made by lc_assets_tests.made_pages: stages -->"
-END: Final = "<!-- end -->"
 SETTINGS_HEAD: Final = """\
 # Settings
 
@@ -32,18 +28,8 @@ PER: Final = {"snapshot": "snapshot", "mix": "mix", "nothing": "–"}
 
 
 def pages(root: Path) -> dict[Path, str]:
-    """The content of each page, by its path.
-
-    Raises:
-        BadInput: when README.md has no place for the table.
-    """
-    readme = root / "README.md"
-    before, begin, rest = readme.read_text("utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise BadInput(f"{readme}: has no lines {BEGIN!r} and {END!r} around the table of assets")
+    """The content of each page, by its path."""
     return {
-        readme: f"{before}{BEGIN}\n{stage_table(STAGES)}\n{END}{after}",
         root / "docs/settings.md": settings_page(),
         root / "docs/graph.md": graph_page(STAGES),
         root / "docs/commands.md": commands_page(),
@@ -75,10 +61,15 @@ def graph_page(stages: Sequence[Stage]) -> str:
             lines.append(f"  {upstream} -->{label} {stage.name}")
     graph = "\n".join(lines)
     return f"""\
-# The graph of stages
+# Stages
 
-Made from the stages' declarations by `python -m lc_assets_tests.made_pages`. An edge without a label \
-reads the partition of the same snapshot.
+Each stage publishes one asset. Made from their declarations by `python -m lc_assets_tests.made_pages`.
+
+{stage_table(stages)}
+
+## The graph
+
+An edge without a label reads the partition of the same snapshot.
 
 ```mermaid
 {graph}

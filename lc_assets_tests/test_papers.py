@@ -134,17 +134,14 @@ def test_the_first_screen_says_how_to_see_it_and_how_to_test_it():
 
 
 def test_ci_runs_the_readmes_lines():
-    """The test line verbatim, and the block for one partition, which CI cuts out by its mark."""
-    ci = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
-    _, test, materialize = blocks(README, "bash")[:3]
-    assert test.strip() in ci
-    mark = "<!-- run: materialize -->"
-    assert any(mark in line for line in ci)
-    assert (
-        README.read_text("utf-8").count(mark)
-        == README.read_text("utf-8").count(f"{mark}\n```bash\n{materialize}```\n")
-        == 1
-    )
+    """The test line verbatim, and the blocks that CI cuts out by their marks."""
+    ci, readme = (ROOT / ".ci" / "run").read_text("utf-8"), README.read_text("utf-8")
+    _, test = blocks(README, "bash")[:2]
+    assert test.strip() in ci.splitlines()
+    for name in ("materialize", "own-data", "verbs"):
+        mark = f"<!-- run: {name} -->"
+        assert mark in ci
+        assert readme.count(mark) == readme.count(f"{mark}\n```bash\n") == 1
 
 
 def test_every_benchmark_has_its_figures():
