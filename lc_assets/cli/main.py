@@ -2,6 +2,7 @@
 imports as little as possible itself.
 """
 
+import contextlib
 import errno
 import gc
 import io
@@ -12,6 +13,10 @@ from typing import Any
 
 _stops: list[int] = []
 """Signals that were received, until the end is reported."""
+_arrivals: list[int] = []
+"""The end of a pipe from which the signals can be read that another handler received: Dagster's,
+which takes each for SIGINT.
+"""
 
 _STOPPED = "stopped; run the command again to finish"
 
@@ -46,7 +51,7 @@ def report_end(error: KeyboardInterrupt | OSError | RuntimeError) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered would fail again
     if _stops or isinstance(error, KeyboardInterrupt):
         print(_STOPPED, file=sys.stderr)
-        number = (*_stops, signal.SIGINT)[0]
+        number = (*_stops, *_arrived(), signal.SIGINT)[0]
         _stops.clear()
         return 128 + number
     if isinstance(error, PermissionError):
@@ -60,7 +65,12 @@ def report_end(error: KeyboardInterrupt | OSError | RuntimeError) -> int:
 
 def main() -> None:
     """The program ``lc``."""
+    ends = os.pipe()
+    for end in ends:
+        os.set_blocking(end, False)
+    _arrivals[:] = ends[:1]
     try:
+        signal.set_wakeup_fd(ends[1], warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, _stop)
@@ -94,6 +104,14 @@ def main() -> None:
         raise
     finally:
         _end_at_signals()
+        signal.set_wakeup_fd(-1)
+
+
+def _arrived() -> list[int]:
+    found = b""
+    with contextlib.suppress(BlockingIOError):
+        found = b"".join(os.read(end, 64) for end in _arrivals)
+    return [number for number in found if number in {signal.SIGINT, signal.SIGTERM}]
 
 
 def _end_at_signals() -> None:

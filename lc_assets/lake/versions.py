@@ -159,14 +159,14 @@ class Published:
         return self.receipt.digest
 
     @classmethod
-    def at(cls, folder: Path) -> Self:
-        """Open a version's folder.
+    def at(cls, folder: Path, where: str = "") -> Self:
+        """Open a version's folder, or a copy of what is ``where``, for messages.
 
         Raises:
             NotPublished: when it has no receipt, so was never finished.
             CorruptFile: when the receipt cannot be read.
         """
-        return cls(folder, _read_receipt(folder / RECEIPT, Receipt))
+        return cls(folder, _read_receipt(folder / RECEIPT, Receipt, where))
 
     def lost_files(self) -> list[str]:
         """Files that are missing or truncated. In a bucket none are looked for: files are uploaded
@@ -302,10 +302,10 @@ def _decoded_head(path: Path, _state: tuple[int, int] | None) -> Receipt:
     )
 
 
-def _read_receipt(path: Path, kind: type[T]) -> T:
+def _read_receipt(path: Path, kind: type[T], where: str = "") -> T:
     if not path.is_file():
         raise NotPublished(f"{path.parent}: no {RECEIPT}, so this is not a finished version")
-    return decode_receipt(path.read_bytes(), kind, str(path.parent))
+    return decode_receipt(path.read_bytes(), kind, where or str(path.parent))
 
 
 def decode_receipt(content: bytes, kind: type[T], where: str) -> T:

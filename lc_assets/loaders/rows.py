@@ -141,7 +141,7 @@ def compared_copy(at: At, *names: str) -> Iterator[Path]:
 
     receipt = [RECEIPT] if holds(at, RECEIPT) else []
     with local_copy(at, *names, *receipt) as folder:
-        for fact in matching(Published.at(folder).receipt.files, names) if receipt else ():
+        for fact in matching(Published.at(folder, str(at)).receipt.files, names) if receipt else ():
             path = folder / fact.path
             if path.exists() and not is_unchanged(path, fact):
                 raise CorruptFile(
@@ -190,7 +190,7 @@ def _open_order(at: At, split: str, cache: ChunkCache) -> InterleavedRows:
     for source in order.sources:
         grid = f"{GRIDS}/{source.snapshot}/{source.version}"
         with local_copy(lake, f"{grid}/{RECEIPT}") as folder:
-            found = Published.at(folder / grid).digest
+            found = Published.at(folder / grid, str(below(lake, grid))).digest
         if found != source.digest:
             raise Mismatch(
                 f"{below(lake, grid)}: digest {found}, but the global order was made for "
@@ -216,7 +216,7 @@ def _order_of_release(lake: At, release: str) -> At:
         pin = decode_json(folder / note, Release).pins[ORDER]
     order = f"{ORDER}/{pin.version}"
     with local_copy(lake, f"{order}/{RECEIPT}") as folder:
-        if Published.at(folder / order).digest != pin.digest:
+        if Published.at(folder / order, f"{lake}/{order}").digest != pin.digest:
             raise Mismatch(f"{lake}/{order}: not the version of release {release}")
     return f"{lake}/{order}"
 

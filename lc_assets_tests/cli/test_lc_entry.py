@@ -219,6 +219,26 @@ def test_a_stop_beside_a_command_is_one_line(method, number):
     assert (ended.returncode, ended.stderr) == (128 + number, STOPPED)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_that_dagster_takes_has_its_own_exit_status(tmp_path, number):
+    """Its handler, which replaces ours during a run, takes SIGTERM for SIGINT."""
+    code = (
+        "import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+        "from dagster._utils.interrupts import raise_interrupts_as\n"
+        "from lc_assets.cli import main\n"
+        "from lc_assets.cli.inspect import in_lake\n"
+        "def stopped(*_, **__):\n"
+        "    with raise_interrupts_as(KeyboardInterrupt):\n"
+        f"        os.kill(os.getpid(), {int(number)})\n"
+        "in_lake.recognize = stopped\n"
+        "main.main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "show", tmp_path], check=False, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (128 + number, STOPPED)
+
+
 @pytest.mark.parametrize("compiler", ["llvmlite", "numba"])
 def test_a_stop_in_a_callback_of_the_compiler_is_one_line(compiler):
     """Where an exception is printed and forgotten."""

@@ -2,17 +2,19 @@
 bounded cache.
 """
 
-import json
 import pickle
 import shutil
 import subprocess
 import sys
 
+import msgspec
 import numpy as np
 import pytest
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.lake.receipts import with_checksum
+from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.loaders.arrays import InterleavedRows, ZarrRows
 from lc_assets.loaders.cache import ChunkCache
 from lc_assets.loaders.contracts import assert_resume_gives_the_rest, assert_step_is_enough
@@ -178,9 +180,9 @@ def test_damage_is_reported_through_the_loader(own_lake):
 
 def test_a_grid_that_is_not_the_orders_is_refused(own_lake):
     """Its receipt has another digest than the order was made for: rows would be other rows."""
-    receipt = own_lake / "token_grid/2023-06/v1/receipt.json"
-    document = json.loads(receipt.read_text()) | {"digest": "0" * 64}
-    receipt.write_text(json.dumps(document))
+    home = own_lake / "token_grid/2023-06/v1"
+    other = msgspec.structs.replace(Published.at(home).receipt, digest="0" * 64)
+    write_receipt(home, with_checksum(other))
     with pytest.raises(Mismatch, match="the global order was made for"):
         open_rows(own_lake)
 

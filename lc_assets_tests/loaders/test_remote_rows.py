@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from lc_assets.errors import BadInput, Mismatch, NotPublished, Unreachable
+from lc_assets.errors import BadInput, CorruptFile, NotPublished, Unreachable
 from lc_assets.formats.arrays.files import Piece, coalesced
 from lc_assets.loaders.contracts import assert_resume_gives_the_rest, assert_step_is_enough
 from lc_assets.loaders.grid import GridLoader
@@ -160,7 +160,9 @@ def test_missing_files_on_a_server_are_errors(folder, tmp_path):
             rows.read()
         receipt = tmp_path / "own/lake/token_grid/2023-06/v1/receipt.json"
         receipt.write_text(receipt.read_text().replace('"digest": "', '"digest": "0', 1))
-        with pytest.raises((Mismatch, NotPublished)):
+        with pytest.raises(
+            CorruptFile, match=f"^{url}/lake/token_grid/2023-06/v1/receipt.json: its "
+        ):
             open_rows(f"{url}/lake")
         shutil.rmtree(tmp_path / "own/lake/token_grid/2023-06")
         with pytest.raises(NotPublished, match="2023-06/v1/receipt.json: is missing"):

@@ -10,6 +10,7 @@ import pytest
 
 from lc_assets.build.stage import CheckResult
 from lc_assets.errors import BadInput, Busy, CorruptFile, Mismatch, NotPublished
+from lc_assets.lake.receipts import with_checksum
 from lc_assets.lake.releases import (
     Gone,
     gone_of,
@@ -18,6 +19,7 @@ from lc_assets.lake.releases import (
     read_release,
     release_names,
 )
+from lc_assets.lake.versions import write_receipt
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage import tracing, whereabouts
@@ -248,8 +250,8 @@ def test_what_is_gone_says_why(lake):
 def test_another_content_under_a_pinned_version_is_refused(lake):
     release(lake.lake, "v1", lake.context.recipe)
     order = lake.published("longcrawl/all")
-    receipt = order.home / "receipt.json"
-    receipt.write_text(receipt.read_text().replace(order.digest, "0" * 64))
+    other = msgspec.structs.replace(order.receipt, digest="0" * 64)
+    write_receipt(order.home, with_checksum(other))
     with pytest.raises(Mismatch, match="pins longcrawl/all/.* it has 000000000000"):
         open_rows(lake.lake.root, release="v1")
 
