@@ -15,7 +15,12 @@ from hypothesis import example, given, strategies as st
 from lc_assets.text.characters import DENSE, N_CODE_POINTS, character_bits
 from lc_assets.text.signals.names import WordLists
 from lc_assets.text.signals.scores import LARGEST, entropy, round8
-from lc_assets.text.signals.signals import measure_signals, signals_of
+from lc_assets.text.signals.signals import (
+    WORD_SIGNALS,
+    measure_signals,
+    measure_words,
+    signals_of,
+)
 from lc_assets.text.words import fold
 from lc_assets_tests.reference.redpajama_signals import slow_signals
 from lc_assets_tests.reference.signals import read_document, signals_of_document
@@ -107,6 +112,8 @@ def test_the_compiled_loops_are_the_plain_twin(text):
         read_document(text), LISTS, language="en", source_domain="example.org"
     )
     assert repr(fast) == repr(plain)
+    whole, words = measure_signals(text).scalars, measure_words(text)
+    assert repr(words) == repr({name: whole[name] for name in whole if name in WORD_SIGNALS})
     if len(text) < 1000:
         listed = {
             "stop_words": LISTS.stop_words["en"],

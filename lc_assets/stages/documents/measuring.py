@@ -37,6 +37,8 @@ from lc_assets.text.signals.names import CCNET_SIGNALS, NO_LISTS, SCALARS, WordL
 
 Document = DocumentRecord | CorpusDocument
 
+_COPIED = frozenset((*CCNET_SIGNALS, PERPLEXITY))
+
 _TWO_LETTERS = {"eng": "en", "deu": "de", "fra": "fr", "spa": "es", "ita": "it"}
 """Common Crawl names languages by three letters, signals by two."""
 
@@ -162,7 +164,7 @@ def record_offers(record: Document, rules: RuleSet, *, copies: bool = False) -> 
             copied=ccnet_scores(msgspec.structs.asdict(record)),
         )
     text = record.text if rules.edit is None else edited(record.text, rules.edit).text
-    copies = copies or not rules.columns.isdisjoint((*CCNET_SIGNALS, PERPLEXITY))
+    copies = copies or not _COPIED.isdisjoint(rule.signal for rule in rules.rules)
     return Offered(
         text=text,
         edited_from=None if rules.edit is None else record.text,

@@ -17,6 +17,7 @@ any other               `lc_assets.text.measures.measures`, from the text; those
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import lru_cache
 
 from lc_assets.errors import BadInput
 from lc_assets.text.measures.measures import MEASURES, columns, measure
@@ -40,7 +41,7 @@ from lc_assets.text.signals.names import (
     TEXT_DOC_SIGNALS,
     WordLists,
 )
-from lc_assets.text.signals.signals import measure_signals
+from lc_assets.text.signals.signals import WORD_SIGNALS, measure_signals, measure_words
 
 _OF_TEXT = frozenset((*TEXT_DOC_SIGNALS, *LIST_SIGNALS, BULLET_LINES))
 _WORD_COUNT, _CHEAP_WORD_COUNT = "rps_doc_word_count", "word_count:normalized"
@@ -121,12 +122,12 @@ def values_of(
     Raises:
         BadInput: when a column does not exist, or its list or model is not given.
     """
-    of_whole = {column for column in wanted if column.endswith(UNEDITED)}
+    of_whole, modelled, signals, measures, others = _sorted_out(tuple(wanted))
     if of_whole:
         whole = replace(document, text=document.whole, edited_from=None)
         plain = [column.removesuffix(UNEDITED) for column in of_whole]
         before = values_of(whole, plain, lists, models)
-        after = values_of(document, [*set(wanted) - of_whole], lists, models)
+        after = values_of(document, others, lists, models)
         return {
             column: before[column.removesuffix(UNEDITED)] if column in of_whole else after[column]
             for column in wanted
@@ -134,20 +135,35 @@ def values_of(
     found: dict[str, float | None] = dict(document.copied)
     if not _NOT_OF_TEXT_ALONE.keys().isdisjoint(wanted):
         require_computable(wanted, lists, models)
-    if not MODELLED.isdisjoint(wanted):
+    if modelled:
         found |= model_values(document, wanted, models)
-    others = set(wanted) - MODELLED
-    signals = others & _OF_TEXT
-    measures = others - set(SCALARS)
-    if signals == {_WORD_COUNT}:
-        measures.add(_CHEAP_WORD_COUNT)
-    elif signals:
+    is_word_count = signals == {_WORD_COUNT}
+    if signals <= WORD_SIGNALS:
+        found |= measure_words(document.text) if signals and not is_word_count else {}
+    else:
         found |= measure_signals(
             document.text, lists, language=document.language, source_domain=document.source_domain
         ).scalars
-    found |= measure(document.text, sorted(measures), document.url, whole=document.whole)
-    if signals == {_WORD_COUNT}:
+    found |= measure(document.text, measures, document.url, whole=document.whole)
+    if is_word_count:
         found[_WORD_COUNT] = found[_CHEAP_WORD_COUNT]
     return {
         column: None if (value := found.get(column)) is None else float(value) for column in wanted
     }
+
+
+@lru_cache(maxsize=64)
+def _sorted_out(
+    wanted: tuple[str, ...],
+) -> tuple[frozenset[str], bool, frozenset[str], tuple[str, ...], tuple[str, ...]]:
+    """The columns of the text before its lines were edited; whether any is `MODELLED`; the signals
+    and the measures to compute; and the columns that are not the first. Cached, because every
+    document has the same few sets.
+    """
+    of_whole = frozenset(column for column in wanted if column.endswith(UNEDITED))
+    of_text = set(wanted) - MODELLED
+    signals, measures = frozenset(of_text & _OF_TEXT), of_text - set(SCALARS)
+    if signals == {_WORD_COUNT}:
+        measures.add(_CHEAP_WORD_COUNT)
+    others = tuple(column for column in wanted if column not in of_whole)
+    return of_whole, not MODELLED.isdisjoint(wanted), signals, tuple(sorted(measures)), others

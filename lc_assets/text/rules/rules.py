@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -70,6 +71,14 @@ class Rule:
                 "so nothing can pass"
             )
 
+    def passes(self, value: float | None) -> bool:
+        """Whether a value is within the bounds; None and NaN are not."""
+        return (
+            value is not None
+            and (self.at_least is None or value >= self.at_least)
+            and (self.at_most is None or value <= self.at_most)
+        )
+
     def failure(self, value: float | None) -> str | None:
         """Why ``value`` fails; None when it passes.
 
@@ -80,7 +89,7 @@ class Rule:
         >>> rule.failure(10) is None, rule.failure(None)
         (True, 'rps_doc_mean_word_length is missing, expected 3 to 10 (Rae et al. 2021)')
         """
-        if value is not None and self.lowest <= value <= self.highest:
+        if self.passes(value):
             return None
         found = "is missing" if value is None or math.isnan(value) else f"= {_shown(value)}"
         return (
@@ -95,8 +104,7 @@ class Rule:
     @property
     def column(self) -> str:
         """Name of the column that is tested: ``signal``, or ``signal:words``; then `UNEDITED`."""
-        of_words = f"{self.signal}:{self.words}" if self.words else self.signal
-        return of_words + UNEDITED if self.unedited else of_words
+        return _column(self.signal, self.words, self.unedited)
 
     @property
     def lowest(self) -> float:
@@ -200,8 +208,14 @@ def failures(values: Mapping[str, float | None], rules: RuleSet) -> list[tuple[s
     return [
         (rule.name, math.nan if value is None else value)
         for rule, value in found
-        if rule.failure(value) is not None
+        if not rule.passes(value)
     ]
+
+
+@lru_cache(maxsize=1 << 10)
+def _column(signal: str, words: str, unedited: bool) -> str:
+    """See `Rule.column`; cached, because every document asks for the same few."""
+    return signal + (f":{words}" if words else "") + (UNEDITED if unedited else "")
 
 
 def _shown(number: float) -> str:

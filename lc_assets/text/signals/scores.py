@@ -120,15 +120,9 @@ def compute_scores(
         int64[8, lines], see `lc_assets.text.signals.passes.ENDS`; float64[2, lines]: shares of
         numeric and of upper case characters.
     """
-    scores = np.full(N_SCORES, nan)
-    lines = np.zeros((N_LINES, n_lines), np.int64)
-    shares = np.zeros((2, n_lines), np.float64)
-    # Phase 1: the passes.
-    words = scan_words(folded, bits, seed, bad_words.words, lines)
-    n_words = words.numbers.size
-    raw = scan_raw(data, bits, seed, stop_words, lines)
-    # Phase 2: lines.
-    start = np.int64(0)
+    scores, lines = compute_word_scores(folded, n_lines, seed, bits, bad_words)
+    _add_raw_scores(data, seed, bits, stop_words, scores, lines)
+    shares, start = np.zeros((2, n_lines), np.float64), np.int64(0)
     for line in range(n_lines):
         stop = lines[ENDS, line]
         if lines[NUMBERS, line]:
@@ -136,7 +130,22 @@ def compute_scores(
         if lines[UPPER_CASE, line]:
             shares[1, line] = round8(lines[UPPER_CASE, line] / (stop - start))
         start = stop
-    # Phase 3: repetition.
+    return scores, lines, shares
+
+
+@compiled
+def compute_word_scores(
+    folded: Bytes, n_lines: int, seed: np.uint64, bits: UInt16s, bad_words: Phrases
+) -> tuple[Floats, Int64s]:
+    """Compute only the scores of normalized words; arguments as of `compute_scores`.
+
+    Returns:
+        float64[22], NaN for all other scores; int64[8, lines], of which the rows about normalized
+        words are filled.
+    """
+    scores, lines = np.full(N_SCORES, nan), np.zeros((N_LINES, n_lines), np.int64)
+    words = scan_words(folded, bits, seed, bad_words.words, lines)
+    n_words = words.numbers.size
     before = np.zeros(n_words + 1, np.int64)
     for word in range(n_words):
         before[word + 1] = before[word] + words.lengths[words.numbers[word]]
@@ -144,8 +153,6 @@ def compute_scores(
     count_grams(words.numbers, words.counts, before, seed, grams)
     n_chars = before[n_words]
     chars = max(n_chars, 1)
-    # Phase 4: the document's scores.
-    scores[0] = raw.curly / (start or 1)
     scores[1] = words.n_lorem / max(n_chars + n_words - 1, 1)
     scores[2] = grams[10, 3] / chars
     for length in range(5, 10):
@@ -154,24 +161,46 @@ def compute_scores(
     for length in range(2, 5):
         if grams[length, 0] > 1:
             scores[length + 6] = grams[length, 0] * grams[length, 1] / chars
+    if n_words:
+        scores[14] = len(words.counts) / n_words
+        scores[15] = n_chars / n_words
+        scores[18] = entropy(words.counts, n_words)
+    scores[19] = n_words
+    scores[21] = _count_listed(words.numbers, words.listed, bad_words)
+    _round(scores)
+    return scores, lines
+
+
+@compiled
+def _add_raw_scores(
+    data: Bytes,
+    seed: np.uint64,
+    bits: UInt16s,
+    stop_words: WordSet,
+    scores: Floats,
+    lines: Int64s,
+) -> None:
+    """Fill the other scores and rows; arguments as of `compute_scores`."""
+    raw, n_lines = scan_raw(data, bits, seed, stop_words, lines), lines.shape[1]
+    n_chars = lines[ENDS, n_lines - 1] if n_lines else 0
+    scores[0] = raw.curly / (n_chars or 1)
     if raw.words:
         scores[11] = raw.all_caps / raw.words
         scores[13] = 1 - raw.alphabetic / raw.words
         scores[17] = raw.symbols / raw.words
     if n_lines:
         scores[12] = raw.ellipsis_lines / n_lines
-    if n_words:
-        scores[14] = len(words.counts) / n_words
-        scores[15] = n_chars / n_words
-        scores[18] = entropy(words.counts, n_words)
     scores[16] = raw.sentences
-    scores[19] = n_words
-    scores[20] = raw.stop_words / raw.words if n_words else 0.0
-    scores[21] = _count_listed(words.numbers, words.listed, bad_words)
+    scores[20] = raw.stop_words / raw.words if scores[19] else 0.0
+    _round(scores)
+
+
+@compiled
+def _round(scores: Floats) -> None:
+    """Round all scores that are not NaN; a rounded one stays as it is."""
     for i in range(N_SCORES):
         if scores[i] == scores[i]:
             scores[i] = round8(scores[i])
-    return scores, lines, shares
 
 
 @compiled

@@ -59,7 +59,7 @@ from lc_assets.text.signals.names import (
     WordLists,
 )
 from lc_assets.text.signals.passes import BULLETS, ENDS, JAVASCRIPT, TERMINAL, WORDS
-from lc_assets.text.signals.scores import Phrases, compute_scores
+from lc_assets.text.signals.scores import Phrases, compute_scores, compute_word_scores
 from lc_assets.text.words import folded_lines
 
 _BULLETS = "rps_lines_start_with_bulletpoint"
@@ -67,6 +67,20 @@ _SCORES = (*TEXT_DOC_SIGNALS, "rps_doc_stop_word_fraction", "rps_doc_ldnoobw_wor
 """The document's scores in the order in which `compute_scores` returns them."""
 
 _NOTHING: frozenset[str] = frozenset()
+
+_OF_RAW_WORDS = frozenset(
+    f"rps_doc_{name}"
+    for name in (
+        "curly_bracket",
+        "frac_all_caps_words",
+        "frac_lines_end_with_ellipsis",
+        "frac_no_alph_words",
+        "num_sentences",
+        "symbol_to_word_ratio",
+    )
+)
+WORD_SIGNALS = frozenset(TEXT_DOC_SIGNALS) - _OF_RAW_WORDS
+"""Signals of normalized words alone, see `measure_words`."""
 
 
 @distinct
@@ -138,18 +152,13 @@ def measure_signals(
     scores, lines, shares = compute_scores(
         utf8_of(text),
         folded_lines(text),
-        text.count("\n") + (not text.endswith("\n") if text else 0),
+        _n_lines(text),
         hash_seed(),
         character_bits(),
         _word_set(lists.stop_words.get(language, _NOTHING)),
         _phrases(lists.bad_words.get(language, _NOTHING)),
     )
-    # Only NaN differs from itself.
-    scalars = {
-        name: None if score != score else score  # noqa: PLR0124
-        for name, score in zip(_SCORES, scores.tolist(), strict=True)
-    }
-    scalars["rps_doc_word_count"] = int(scalars["rps_doc_word_count"] or 0)
+    scalars = _scalars(scores)
     if language not in lists.bad_words:
         del scalars["rps_doc_ldnoobw_words"]
     if language not in lists.stop_words:
@@ -168,6 +177,33 @@ def measure_signals(
     n_bullets, n_lines = float(lines[BULLETS].sum()), text.count("\n") + 1
     scalars[BULLET_LINES] = n_bullets / n_lines if lines.shape[1] else None
     return MeasuredSignals(len(text), scalars, lines[ENDS], columns)
+
+
+def measure_words(text: str) -> dict[str, float | None]:
+    """Compute only the `WORD_SIGNALS` of a text, in half the time; by name, None for a mean over
+    nothing.
+
+    >>> measure_words("The cat sat.")["rps_doc_mean_word_length"]
+    3.0
+    """
+    scores, _ = compute_word_scores(
+        folded_lines(text), _n_lines(text), hash_seed(), character_bits(), _phrases(_NOTHING)
+    )
+    return {name: score for name, score in _scalars(scores).items() if name in WORD_SIGNALS}
+
+
+def _n_lines(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n") if text else 0)
+
+
+def _scalars(scores: Floats) -> dict[str, float | None]:
+    """The scores of a document by name; only NaN differs from itself."""
+    scalars = {
+        name: None if score != score else score  # noqa: PLR0124
+        for name, score in zip(_SCORES, scores.tolist(), strict=True)
+    }
+    scalars["rps_doc_word_count"] = int(scalars["rps_doc_word_count"] or 0)
+    return scalars
 
 
 def first_score(spans: Sequence[Span]) -> float | None:
