@@ -52,11 +52,11 @@ class Peer:
         shutil.rmtree(self._meeting, ignore_errors=True)
 
 
-def interpreter(cache_folder: Path) -> str:
+def interpreter(config: pytest.Config) -> str:
     """A Python that has megatron-core; skips the test where there is none and none can be made."""
     if given := os.environ.get("LC_MEGATRON_PYTHON"):
         return given
-    place = cache_folder / "megatron-core-0.16.1"
+    place = config.cache.mkdir("peers") / "megatron-core-0.16.1"
     python = place / "bin" / "python"
     if not (place / "ready").is_file():
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)

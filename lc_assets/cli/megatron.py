@@ -13,13 +13,16 @@ from typer import Argument, Option
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, say, sized, table
 from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
 from lc_assets.execution.local import executor_of
 from lc_assets.formats.megatron.idx import bin_path
 from lc_assets.formats.megatron.launch_arguments import read_identities, read_launch
-from lc_assets.mixing.cache_names import hugging_face_identities
+from lc_assets.lake.located import located
+from lc_assets.mixing.cache_names import Identity, hugging_face_identities
 from lc_assets.stages.megatron import caching, megatron_files, megatron_merging
 from lc_assets.stages.megatron.caching import Entry
 from lc_assets.stages.megatron.megatron_merging import prefix_of
+from lc_assets.stages.mixes import launching
 
 SHOWN = 20
 """Entries of a cache that are listed one by one."""
@@ -111,8 +114,12 @@ def blend(
 
 def cache(
     launch: Annotated[
-        Path, Option(help="File of Megatron's launch arguments, as on its command line.")
-    ],
+        Path | None, Option(help="File of Megatron's launch arguments, as on its command line.")
+    ] = None,
+    mix: Annotated[
+        str | None,
+        Option(help="Instead: a mix of a lake, LAKE/blended_mix/NAME, whose launch is written."),
+    ] = None,
     folder: Annotated[
         Path | None,
         Option("--cache", help="Megatron's --data-cache-path; by default the launch's."),
@@ -150,8 +157,15 @@ def cache(
     --per-dataset-sequences-path. Paths must be exactly those of the launch. A tokenizer's identity
     is printed by json.dumps(tokenizer.unique_identifiers) in Megatron's own environment.
 
-    Example: lc megatron cache --launch launch.args --hf-tokenizer gpt2
+    With --mix, the cache is linked to the mix's arrays, and CACHE/launch.args has the arguments.
+
+    Example: lc megatron cache --mix lake/blended_mix/equal --cache cache --hf-tokenizer gpt2
     """
+    if (launch is None) == (mix is None):
+        raise BadInput("expected either --launch or --mix")
+    if launch is None:
+        _cache_of_mix(mix or "", folder, _identities(identity, tokenizer), executor_of(workers))
+        return
     parsed, stated = read_launch(launch)
     place = folder or (Path(stated) if stated else None)
     if place is None:
@@ -170,7 +184,23 @@ def cache(
         raise typer.Exit(1)
 
 
-def _identities(path: Path | None, tokenizer: str | None) -> "Mapping[str, Mapping[str, object]]":
+def _cache_of_mix(
+    mix: str, folder: Path | None, identities: "Mapping[str, Identity]", executor: Executor
+) -> None:
+    found = located(mix)
+    if found is None or found.stage != "blended_mix" or not found.key:
+        raise BadInput(f"{mix} is no published mix: name LAKE/blended_mix/NAME")
+    if folder is None:
+        raise BadInput("name the cache's folder: pass --cache")
+    published = found.published if found.version else found.partition.require()
+    entries, words = launching.build_mix_cache(
+        found.lake, published, identities, folder, executor=executor
+    )
+    _show(entries, others="built")
+    say(f"launch with {words}")
+
+
+def _identities(path: Path | None, tokenizer: str | None) -> "Mapping[str, Identity]":
     if (path is None) == (tokenizer is None):
         raise BadInput(
             "expected either --tokenizer-identity or --hf-tokenizer: the tokenizer's identity is "
@@ -184,11 +214,18 @@ def _show(entries: Sequence[Entry], *, others: str) -> None:
     table(
         ("version", "index", "name", "status", "problem"),
         [
-            (entry.version, str(entry.request), entry.stem, entry.status, entry.problem)
+            (entry.version, str(entry.request), entry.stem, *_status_of(entry, others))
             for entry in entries[:SHOWN]
         ],
     )
     say(f"{len(entries):,} indices = {n_found:,} found + {len(entries) - n_found:,} {others}")
+
+
+def _status_of(entry: Entry, others: str) -> tuple[str, str]:
+    """As looked at, or what was done about it."""
+    if others == "built" and entry.status == "missing":
+        return others, ""
+    return entry.status, entry.problem
 
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

@@ -17,13 +17,15 @@ Source: the number of windows is that of the "Tokenized Dataset with Sliding Win
     are those of Megatron's ``get_ltor_masks_and_position_ids``.
 """
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import numpy as np
 
-from lc_assets.arrays import Array, Booleans, Int64s
+from lc_assets.arrays import Array, Booleans, Int64s, Integers
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.loaders.windows import Permutation
@@ -58,7 +60,8 @@ class SlidingWindows:
     """All windows of some ids, by number, in the order of the ids.
 
     Attributes:
-        ids: a one-dimensional array of ids; a token file; or rows, each of which is a stream.
+        ids: one stream: a list, an array or a tensor; a token file; or rows, each of which is a
+            stream.
         context_tokens: tokens of an example.
         stride: ids from the beginning of one window to that of the next.
         boundaries: see the module; only a token file knows where documents end.
@@ -68,13 +71,15 @@ class SlidingWindows:
         BadInput: if a number is out of range, there is no window, or the ids have no boundaries.
     """
 
-    ids: "Array | MegatronReader | RowSource"
+    ids: "Sequence[int] | Array | MegatronReader | RowSource"
     context_tokens: int
     stride: int
     boundaries: Boundaries = "ignore"
     pad: int | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.ids, Sequence) or hasattr(self.ids, "__array__"):
+            object.__setattr__(self, "ids", np.asarray(self.ids))
         if min(self.context_tokens, self.stride) < 1:
             raise BadInput(
                 f"context_tokens and stride must be at least 1, got {self.context_tokens:,} and "
@@ -98,12 +103,37 @@ class SlidingWindows:
         return int(self._first[-1])
 
     def __getitem__(self, number: int) -> Window:
-        if not 0 <= number < len(self):
+        """One window; negative numbers count from the end.
+
+        Raises:
+            IndexError: if there is no such window.
+        """
+        return self._window(*self._ids(number))
+
+    def pairs(self, numbers: Sequence[int]) -> tuple[Int64s, Int64s]:
+        """Inputs and targets of some windows, (window, token) int64 each; faster than one by one.
+
+        Raises:
+            IndexError: if there is no such window.
+        """
+        pad = 0 if self.pad is None else self.pad
+        inputs = np.full((len(numbers), self.context_tokens), pad, np.int64)
+        targets = inputs.copy()
+        for at, number in enumerate(numbers):
+            _, found = self._ids(number)
+            inputs[at, : len(found)] = found[: self.context_tokens]
+            targets[at, : len(found) - 1] = found[1:]
+        return inputs, targets
+
+    def _ids(self, number: int) -> tuple[int, Integers]:
+        """Where a window begins in its stream, and its ids."""
+        found = number + len(self) if number < 0 else number
+        if not 0 <= found < len(self):
             raise IndexError(f"no window {number:,}: there are {len(self):,}, numbered from 0")
-        stream = int(np.searchsorted(self._first, number, "right")) - 1
-        start = (number - int(self._first[stream])) * self.stride
+        stream = 0 if len(self._lengths) == 1 else bisect_right(self._first, found) - 1
+        start = (found - int(self._first[stream])) * self.stride
         stop = min(start + self.context_tokens + 1, int(self._lengths[stream]))
-        return self._window(start, self._read(stream, start, stop))
+        return start, self._read(stream, start, stop)
 
     def order(self, *, base_seed: int, epoch: int, first: int = 0) -> Int64s:
         """Windows from position ``first`` of an epoch's shuffle on; int64.
@@ -122,7 +152,8 @@ class SlidingWindows:
             return lengths if self.boundaries == "stay" else lengths.sum(keepdims=True)
         if isinstance(self.ids, np.ndarray):
             return np.array([len(self.ids)], np.int64)
-        return np.full(self.ids.n_rows, self.ids.row_tokens, np.int64)
+        rows = cast("RowSource", self.ids)
+        return np.full(rows.n_rows, rows.row_tokens, np.int64)
 
     @cached_property
     def _first(self) -> Int64s:
@@ -137,17 +168,16 @@ class SlidingWindows:
         lengths = np.asarray(getattr(self.ids, "lengths", ()), np.int64)
         return np.cumsum(lengths) - lengths
 
-    def _read(self, stream: int, start: int, stop: int) -> Int64s:
+    def _read(self, stream: int, start: int, stop: int) -> Integers:
+        if isinstance(self.ids, np.ndarray):
+            return self.ids[start:stop]
         if isinstance(self.ids, MegatronReader):
             begin = int(self._document_starts[stream]) if self.boundaries == "stay" else 0
-            found = self.ids.between(begin + start, begin + stop)
-        elif isinstance(self.ids, np.ndarray):
-            found = self.ids[start:stop]
-        else:
-            found = self.ids.read(slice(stream, stream + 1), slice(start, stop))[0]
-        return np.asarray(found, np.int64)
+            return self.ids.between(begin + start, begin + stop)
+        rows = cast("RowSource", self.ids)
+        return np.asarray(rows.read(slice(stream, stream + 1), slice(start, stop))[0])
 
-    def _window(self, start: int, found: Int64s) -> Window:
+    def _window(self, start: int, found: Integers) -> Window:
         n_found, context = len(found), self.context_tokens
         padded = np.full(context + 1, 0 if self.pad is None else self.pad, np.int64)
         padded[:n_found] = found

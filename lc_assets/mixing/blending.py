@@ -23,6 +23,7 @@ are rounded one by one; LLVM fuses them only on request, and a test reads the ma
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -113,6 +114,20 @@ def requests(
     if not 0 <= surplus < math.inf:
         raise BadInput(f"the surplus must be a share of at least 0, got {surplus}")
     return [math.ceil(target * (1 + surplus)) for target in targets(weights, n_samples)]
+
+
+def largest_request(weights: Sequence[float | int], size: int) -> int:
+    """The most samples that can be requested of a blend with at most ``size``: see `targets`.
+
+    >>> largest_request([0.5, 0.25, 0.25], 10), targets([0.5, 0.25, 0.25], 8)
+    (8, [4, 2, 2])
+
+    Raises:
+        BadInput: if a weight or the size is out of range.
+    """
+    least = max(0, size - len(weights))
+    sizes = range(least, size + 1)
+    return least + bisect_right(sizes, size, key=lambda n: sum(targets(weights, n))) - 1
 
 
 def blend(weights: Floats, size: int) -> Blend:

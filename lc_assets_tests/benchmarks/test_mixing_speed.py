@@ -136,7 +136,7 @@ def test_a_shuffle_and_a_walk_against_numpys(compiled_once):
 @pytest.fixture(scope="module")
 def megatron(request):
     """The real program."""
-    peer = Peer(interpreter(request.config.cache.mkdir("peers")))
+    peer = Peer(interpreter(request.config))
     yield peer
     peer.close()
 

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronWriter
@@ -74,8 +75,10 @@ def test_ranks_share_all_steps_from_where_they_resume(torch, loader, first_step)
     streams = [
         tensors.StepStream(loader, rank=rank, n_ranks=3, first_step=first_step) for rank in range(3)
     ]
+    shared = range(first_step, 10 - (10 - first_step) % 3)
+    assert [len(stream) for stream in streams] == [len(shared) // 3] * 3
     assert sorted(firsts(batch for stream in streams for batch in stream)) == sorted(
-        firsts(loader[step]._asdict() for step in range(first_step, 10))
+        firsts(loader[step]._asdict() for step in shared)
     )
 
 
@@ -109,7 +112,8 @@ def test_a_stream_is_saved_and_resumed(torch, loader, n_ranks):
         for stream in resumed:
             stream.load_state_dict(state)
         left = firsts(batch for stream in resumed for batch in stream)
-        assert sorted(begun + left) == sorted(firsts(loader[step]._asdict() for step in range(10)))
+        whole = range(10 - (10 - state["step"]) % others)
+        assert sorted(begun + left) == sorted(firsts(loader[step]._asdict() for step in whole))
     with pytest.raises(BadInput, match="its batch_rows is 2, this loader's is 5"):
         tensors.StepStream(
             GridLoader(NumberedRows(10, 6), batch_rows=5, context_tokens=3)
@@ -219,6 +223,56 @@ def test_a_sliding_loader_gives_an_epoch_in_its_seeded_order(torch, workers):
     assert batch["input_ids"].dtype == batch["targets"].dtype == torch.int64
     assert batch["targets"].tolist() == (batch["input_ids"] + 1).tolist()
     assert batch["mask"].all()
+
+
+@given(
+    n=st.integers(10, 200), batch_size=st.integers(1, 5), n_ranks=st.integers(1, 5), data=st.data()
+)
+def test_ranks_of_a_sliding_loader_have_equally_many_batches(n, batch_size, n_ranks, data):
+    """Otherwise the first waits for the others at the end of the epoch, for ever."""
+    pytest.importorskip("torch")
+    windows = SlidingWindows(ids=np.arange(4 * n), context_tokens=8, stride=4)
+    first = data.draw(st.integers(0, len(windows)))
+    settings = {"batch_size": batch_size, "base_seed": 0, "epoch": 0, "first": first}
+    ranks = [
+        numbers_of(tensors.sliding_loader(windows, **settings, rank=rank, n_ranks=n_ranks))
+        for rank in range(n_ranks)
+    ]
+    expected = (len(windows) - first) // (batch_size * n_ranks)
+    assert [len(batches) for batches in ranks] == [expected] * n_ranks
+    served = [number for batches in ranks for batch in batches for number in batch]
+    assert len(set(served)) == len(served) == expected * batch_size * n_ranks
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kind", ["list", "tensor", "array"])
+def test_pairs_are_those_of_the_lesson(torch, kind, workers):
+    """Inputs and targets, for `for inputs, targets in loader`, of ids of any kind."""
+    ids = torch.arange(100).to(torch.int32)
+    given_ids = {"list": ids.tolist(), "tensor": ids, "array": ids.numpy().astype(np.uint16)}[kind]
+    windows = SlidingWindows(ids=given_ids, context_tokens=8, stride=3)
+    settings = {"batch_size": 4, "base_seed": 3, "epoch": 1, "workers": workers}
+    found = list(tensors.sliding_loader(windows, **settings, pairs=True))
+    wanted = list(tensors.sliding_loader(windows, **settings))
+    assert len(found) == len(wanted) == 7
+    for (inputs, targets), batch in zip(found, wanted, strict=True):
+        assert torch.equal(inputs, batch["input_ids"])
+        assert torch.equal(targets, batch["targets"])
+        assert inputs.is_contiguous()
+        assert targets.is_contiguous()
+    dataset = tensors.PairDataset(windows)
+    assert [values.tolist() for values in dataset[-1]] == [[*range(90, 98)], [*range(91, 99)]]
+
+
+def test_pairs_of_a_padded_window(torch):
+    windows = SlidingWindows(ids=[1, 2, 3, 4], context_tokens=3, stride=2, pad=0)
+    assert [values.tolist() for values in windows.pairs([0, 1])] == [
+        [[1, 2, 3], [3, 4, 0]],
+        [[2, 3, 4], [4, 0, 0]],
+    ]
+    for number in (2, -3):
+        with pytest.raises(IndexError, match="there are 2"):
+            windows.pairs([number])
 
 
 def test_a_sliding_loader_goes_on_with_other_ranks(torch):

@@ -23,7 +23,7 @@ N_EXHAUSTIVE = 400
 @pytest.fixture(scope="module")
 def megatron(request):
     """The real program."""
-    peer = Peer(interpreter(request.config.cache.mkdir("peers")))
+    peer = Peer(interpreter(request.config))
     yield peer
     peer.close()
 

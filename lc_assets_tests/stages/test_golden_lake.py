@@ -1,4 +1,6 @@
-"""The bytes that the chain publishes over a tiny upstream are those of version 0.1.0."""
+"""The bytes that the chain publishes over a tiny upstream are those of version 0.1.0, except for a
+mix's index of as many samples as Megatron requests.
+"""
 
 import hashlib
 import json

@@ -244,6 +244,48 @@ def test_a_launch_that_cannot_be_meant_is_refused_before_anything_is_written(
     assert not Path("cache").exists()
 
 
+@pytest.mark.parametrize(
+    ("more", "n_valid_and_test"),
+    [
+        ("", (48, 8)),
+        ("--skip-train", (8, 8)),
+        ("--start-eval-at-iter 20", (32, 8)),
+        ("--start-eval-at-iter 900", (0, 8)),
+        ("--eval-global-batch-size 4", (24, 4)),
+        ("--full-validation", (None, 8)),
+    ],
+)
+def test_evaluation_has_the_samples_that_megatron_requests(more, n_valid_and_test):
+    """By `get_train_valid_test_num_samples` of Megatron-LM's main of 2026-08."""
+    launch = launched(
+        "--data-path a --split 90,10,0 --seq-length 64 --global-batch-size 8 --train-iters 50 "
+        f"--eval-interval 10 --eval-iters 1 {more}"
+    )
+    assert launch.n_samples == (400, *n_valid_and_test)
+
+
+def test_arguments_that_may_concern_the_data_are_known_or_refused():
+    words = "--data-path a --split 1 --seq-length 8 --train-samples 9 --eval-iters 0"
+    for name in ("--new-data-order", "--eval-on-samples", "--phase-lengths", "--perform-rl-step"):
+        with pytest.raises(BadInput, match=name):
+            launched(f"{words} {name} 3")
+    harmless = "--lr-warmup-samples 3 --micro-batch-size 1 --tp-comm-split-rs --num-layers 2"
+    assert launched(f"{words} {harmless}") == launched(words)
+
+
+def test_weights_may_be_numbers_in_a_file_of_splits(data):
+    Path("splits.json").write_text(
+        '{"train": [2, "data/a", 1.5, "data/b"], "valid": null, "test": "data/c"}'
+    )
+    rest = "--seq-length 8 --train-samples 9 --eval-iters 0"
+    train, valid, test = launched(f"--per-split-data-args-path splits.json {rest}").sources
+    assert train == Sources(prefixes=("data/a", "data/b"), weights=(2.0, 1.5))
+    assert (valid, test) == (None, Sources(prefixes=("data/c",)))
+    Path("data.txt").write_text("data/a")
+    with pytest.raises(BadInput, match="--split is missing"):
+        launched(f"--data-args-path data.txt {rest}")
+
+
 def test_a_missing_data_set_is_named(data):
     with pytest.raises(CorruptFile, match=r"data/none\.idx: is missing"):
         look_at_cache(launched(WORDS.replace("data/b", "data/none")), IDENTITY, Path("cache"))

@@ -28,7 +28,7 @@ def planned(content, mix="m", available=AVAILABLE):
 def test_weights_and_samples():
     plan = planned("[blended_mix.m]\nweights = {a = 3, c = 1}\nsamples = 40")
     assert (plan.names, plan.used, plan.kept, plan.after) == (("a", "c"), (30, 10), (0, 0), 0)
-    assert plan.requested == ((30,), (10,))
+    assert plan.requested == ((31,), (11,))
 
 
 def test_tokens_give_that_many_samples():
@@ -76,7 +76,7 @@ def test_a_mix_that_continues_another_keeps_what_was_consumed():
     rest, _ = blend(normalise([1, 3]), 139)
     np.testing.assert_array_equal(new.drawn[0][61:], rest + 1)
     assert new.drawn[1][61:][new.drawn[0][61:] == 1].tolist() == list(range(30, 65))
-    assert new.requested == ((50, 31), (50, 65), (104,))
+    assert new.requested == ((51, 31), (51, 65), (104,))
     assert new.weights == (0.0, 0.25, 0.75)
 
 

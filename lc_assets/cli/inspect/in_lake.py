@@ -16,10 +16,12 @@ from lc_assets.cli.inspect.files import Artefact, Lines, recognized
 from lc_assets.cli.printing import lasted, shown, sized
 from lc_assets.errors import BadInput, LcError
 from lc_assets.lake.digests import short
+from lc_assets.lake.lake import Lake
 from lc_assets.lake.located import Located, is_in_bucket, located
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.versions import Published
 from lc_assets.stages.catalogue import STAGES
+from lc_assets.stages.mixes.launching import shown_launch
 
 RULES = "rules"
 """The setting that is shown as a table."""
@@ -56,11 +58,12 @@ def recognize(where: str, *, verify: bool = False) -> Artefact:
         ]
         return _partitions(f"stage {found.stage}" if found.stage else "lake", partitions, verify)
     if not found.version:
-        return _version("partition, published version", found.partition.require(), verify)
+        current = found.partition.require()
+        return _version("partition, published version", found.lake, current, verify)
     pointer = found.partition.pointer()
     is_current = pointer is not None and pointer.version == found.version
     kind = f"version, {'published now' if is_current else 'not published now'}"
-    return _version(kind, found.published, verify)
+    return _version(kind, found.lake, found.published, verify)
 
 
 def _recognize_files(path: Path, verify: bool) -> Artefact:
@@ -137,7 +140,7 @@ def _partitions(kind: str, partitions: list[Partition], verify: bool) -> Artefac
     )
 
 
-def _version(kind: str, published: Published, verify: bool) -> Artefact:
+def _version(kind: str, lake: Lake, published: Published, verify: bool) -> Artefact:
     receipt, fingerprint = published.receipt, published.receipt.fingerprint
     counts = receipt.counts
     dropped = counts.seen - counts.kept
@@ -155,6 +158,7 @@ def _version(kind: str, published: Published, verify: bool) -> Artefact:
         *((f"drawn: {name}", how) for name, how in receipt.randomness.items()),
         ("libraries", ", ".join(map(" ".join, receipt.libraries.items()))),
         ("measured", ", ".join(f"{name} {shown(of)}" for name, of in receipt.measured.items())),
+        *zip(("train on it", "or without a cache"), shown_launch(lake, published), strict=False),
     ]
     return Artefact(
         kind=kind,

@@ -80,17 +80,22 @@ def entry_files(cache: Path, stem: str, names: Sequence[str]) -> list[Path]:
     return [cache / f"{stem}-{DESCRIPTION}", *(cache / f"{stem}-{name}.npy" for name in names)]
 
 
-def write_entry(cache: Path, stems: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> None:
+def write_entry(
+    cache: Path, stems: Mapping[str, str], arrays: Mapping[str, np.ndarray | Path]
+) -> None:
     """Write arrays once, and publish them under every stem.
 
     Args:
         cache: the folder.
         stems: description by the beginning of the files' names.
-        arrays: by the end of the files' names.
+        arrays: or files of arrays, to be linked, by the end of the files' names.
     """
     first, *others = (entry_files(cache, stem, list(arrays)) for stem in stems)
     for path, array in zip(first[1:], arrays.values(), strict=True):
-        write_npy(path, array)
+        if isinstance(array, Path):
+            publish_linked(array, path)
+        else:
+            write_npy(path, array)
     for files in others:
         for source, path in zip(first[1:], files[1:], strict=True):
             publish_linked(source, path)

@@ -2,7 +2,8 @@
 
 The file has the arguments as a shell would read them, on any number of lines, with ``#`` comments.
 Arguments that do not concern the data are ignored. Those that would give other indices than this
-package builds are refused.
+package builds are refused, and so are unknown ones whose names speak of data, samples, batches or
+evaluation.
 
 What follows from them: `lc_assets.mixing.cache_names`.
 Source: Megatron-LM ``megatron/training/arguments.py``, ``megatron/training/utils.py``
@@ -12,6 +13,7 @@ Source: Megatron-LM ``megatron/training/arguments.py``, ``megatron/training/util
 
 import argparse
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,8 +35,32 @@ REFUSED = (
     "--rampup-batch-size",
     "--phase-transition-iterations",
     "--step-batch-size-schedule",
+    "--perform-rl-step",
+    "--block-data-path",
+    "--evidence-data-path",
+    "--titles-data-path",
+    "--encoder-seq-length",
+    "--batch-size",
+    "--yaml-cfg",
 )
 """Arguments with which Megatron builds other data sets, or counts samples differently."""
+_OF_DATA = re.compile(
+    "-(data|datasets?|dataloader|samples?|eval|split|seq|mock|fim|sft|epochs?|valid|validation|test"
+    "|train|phase|batch|schedule|rl|iters|surplus|blend)(-|$)"
+)
+_HARMLESS = re.compile(
+    "--((account-for|batch-invariant|batch-p2p|ckpt|dino|fim|gpu-sniff|inference|lr|moe|muon|rl"
+    "|tp-comm|wd)-.*|(data-parallel|dataloader|decoder-seq|rotary-seq)-.*|config-logger-dir"
+    "|data-per-class-fraction|decrease-batch-size-if-needed|eval-micro-batch-size"
+    "|exit-signal-handler-for-dataloader|ft-num-warmup-iters|indexer-batch-size|iter-per-epoch"
+    "|log-validation-ppl-to-tensorboard|manual-gc-eval|micro-batch-size|no-data-sharding"
+    "|no-create-attention-mask-in-dataloader|num-dataset-builder-threads|sample-rate"
+    "|per-dataset-sequences-path|sft-tokenizer-prompt-format|short-seq-prob|test-mode"
+    "|train-sync-interval|validation-set-names|variable-seq-lengths)"
+)
+"""Known arguments, up to Megatron-LM's main of 2026-08, on which no index depends in spite of their
+names.
+"""
 
 
 class _Words(argparse.ArgumentParser):
@@ -67,11 +93,20 @@ def parse_launch(words: Sequence[str], *, folder: Path) -> tuple[Launch, str | N
             f"launch arguments: with {strange[0]} Megatron builds other indices than are known "
             "here; leave the cache to it"
         )
-    known, _ = _parser().parse_known_args(list(words))
+    known, others = _parser().parse_known_args(list(words))
+    names = [word.partition("=")[0] for word in others if word.startswith("--")]
+    if strange := [
+        name for name in names if _OF_DATA.search(name) and not _HARMLESS.fullmatch(name)
+    ]:
+        raise BadInput(
+            f"launch arguments: {strange[0]} is not known here, and indices may depend on it; if "
+            "they do not, leave it out of this file"
+        )
     shared, sources = _named_data(known, folder)
-    for name in ("--seq-length", "--global-batch-size"):
-        if getattr(known, name[2:].replace("-", "_")) is None:
-            raise BadInput(f"launch arguments: {name} is missing")
+    if known.seq_length is None:
+        raise BadInput("launch arguments: --seq-length is missing")
+    if known.data_args_path is not None and known.split is None:
+        raise BadInput("launch arguments: --split is missing, without which Megatron stops")
     launch = Launch(
         sequence_length=known.seq_length,
         seed=known.seed,
@@ -86,12 +121,16 @@ def parse_launch(words: Sequence[str], *, folder: Path) -> tuple[Launch, str | N
 
 def _n_samples(known: Any) -> tuple[int, int | None, int]:
     """Samples that Megatron requests of train, valid and test."""
-    batch, interval = known.global_batch_size, known.eval_interval
     if known.train_samples is None and known.train_iters is None:
         raise BadInput(
             "neither --train-samples nor --train-iters is given: the number of samples depends on "
             "one of them"
         )
+    if known.global_batch_size is None and known.train_samples and not known.eval_iters:
+        return known.train_samples, None if known.full_validation else 0, 0
+    if known.global_batch_size is None:
+        raise BadInput("launch arguments: --global-batch-size is missing")
+    batch, interval = known.global_batch_size, known.eval_interval
     if min(batch, interval) < 1:
         raise BadInput(
             f"--global-batch-size and --eval-interval must be at least 1, got {batch:,} and "
@@ -99,8 +138,10 @@ def _n_samples(known: Any) -> tuple[int, int | None, int]:
         )
     n_train = known.train_samples or (known.train_iters or 0) * batch
     iterations = known.train_samples // batch if known.train_samples else known.train_iters
-    n_valid = ((iterations or 0) // interval + 1) * known.eval_iters * batch
-    return n_train, None if known.full_validation else n_valid, known.eval_iters * batch
+    n_evaluations = (iterations or 0) // interval + 1 - (known.start_eval_at_iter or 0) // interval
+    n_test = known.eval_iters * (known.eval_global_batch_size or batch)
+    n_valid = n_test if known.skip_train else max(0, n_evaluations) * n_test
+    return n_train, None if known.full_validation else n_valid, n_test
 
 
 def read_identities(path: Path) -> dict[str, dict[str, Any]]:
@@ -130,7 +171,10 @@ def read_identities(path: Path) -> dict[str, dict[str, Any]]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Words(add_help=False, allow_abbrev=False)
-    for name in ("--seq-length", "--train-samples", "--train-iters", "--global-batch-size"):
+    for name in (
+        *("--seq-length", "--train-samples", "--train-iters", "--global-batch-size"),
+        *("--eval-global-batch-size", "--start-eval-at-iter"),
+    ):
         parser.add_argument(name, type=int)
     for name, default in (("--seed", 1234), ("--eval-interval", 1000), ("--eval-iters", 100)):
         parser.add_argument(name, type=int, default=default)
@@ -138,7 +182,7 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(name, nargs="*")
     for name in ("--split", "--data-args-path", "--per-split-data-args-path", "--data-cache-path"):
         parser.add_argument(name)
-    for name in ("--full-validation", "--multiple-validation-sets"):
+    for name in ("--full-validation", "--multiple-validation-sets", "--skip-train"):
         parser.add_argument(name, action="store_true")
     parser.add_argument("--mid-level-dataset-surplus", type=float, default=SURPLUS)
     return parser
@@ -171,13 +215,18 @@ def _named_data(
 def _each_split(folder: Path, name: str) -> list[list[str] | None]:
     try:
         stated = json.loads(_text(folder, name))
-        each = msgspec.convert([stated[split] for split in SPLITS], list[str | list[str] | None])
+        kinds = list[str | list[str | float] | None]
+        each = msgspec.convert([stated[split] for split in SPLITS], kinds)
     except (ValueError, KeyError, TypeError, RecursionError) as error:  # of msgspec's, too
         raise BadInput(
             f"{name}: expected JSON with {', '.join(SPLITS)}, each a list or a line of prefixes: "
             f"{error}"
         ) from error
-    return [words.split() if isinstance(words, str) else words for words in each]
+    return [None if words is None else _each_word(words) for words in each]
+
+
+def _each_word(words: str | list[str | float]) -> list[str]:
+    return words.split() if isinstance(words, str) else [str(word) for word in words]
 
 
 def _text(folder: Path, name: str) -> str:

@@ -9,7 +9,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -107,10 +107,22 @@ def look_at_cache(launch: Launch, identities: Mapping[str, Identity], cache: Pat
 
 
 def build_cache(
-    launch: Launch, identities: Mapping[str, Identity], cache: Path, *, executor: Executor
+    launch: Launch,
+    identities: Mapping[str, Identity],
+    cache: Path,
+    *,
+    executor: Executor,
+    made: Callable[[Request], Sequence[Path]] | None = None,
 ) -> list[Entry]:
     """Build what a launch would not find; return every index with its status before (``found``: it
     was kept).
+
+    Args:
+        launch: the launch.
+        identities: of the tokenizer, by the version that uses it.
+        cache: Megatron's ``--data-cache-path``.
+        executor: where indices are built.
+        made: the files of arrays that exist already, and are linked instead.
 
     Raises:
         BadInput: as `look_at_cache`; nothing is written then.
@@ -119,7 +131,7 @@ def build_cache(
     data_sets = _read(launch)
     before = _entries(identities, cache, data_sets)
     missing = dict.fromkeys(entry.request for entry in before if entry.status != "found")
-    build = functools.partial(_build, identities, cache, data_sets)
+    build = functools.partial(_build, identities, cache, data_sets, made)
     with writing_in(cache):
         for _ in executor.run(build, list(missing), what="indices"):
             pass
@@ -151,7 +163,7 @@ def write_data_arguments(launch: Launch, folder: Path) -> str:
     Raises:
         BadInput: if a path has a space, at which Megatron would cut it.
     """
-    each = dict(zip(SPLITS, map(_words, launch.sources), strict=True))
+    each = dict(zip(SPLITS, map(words_of, launch.sources), strict=True))
     if launch.split is None:
         path, option = folder / "per_split_data_args.json", "--per-split-data-args-path"
         content = json.dumps(each, indent=1)
@@ -163,7 +175,12 @@ def write_data_arguments(launch: Launch, folder: Path) -> str:
     return f"{option} {path}"
 
 
-def _words(sources: Sources | None) -> list[str] | None:
+def words_of(sources: Sources | None) -> list[str] | None:
+    """Weights and prefixes as on Megatron's command line; None without sources.
+
+    Raises:
+        BadInput: if a path has a space.
+    """
     if sources is None:
         return None
     if spaced := [prefix for prefix in sources.prefixes if len(prefix.split()) != 1]:
@@ -247,18 +264,25 @@ def _status(request: Request, cache: Path, name: str, n_samples: int) -> tuple[S
         shapes = [read_npy(path).shape for path in files[1:]]
     except CorruptFile as error:
         return "damaged", str(error)
-    if shapes[-1] != (n_samples,):
+    if shapes[-1] < (n_samples,):  # a mix that continues another may have indices of more
         return "damaged", f"{files[-1].name}: shape {shapes[-1]}, expected {(n_samples,)}"
     return "found", ""
 
 
 def _build(
-    identities: Mapping[str, Identity], cache: Path, data_sets: _DataSets, request: Request
+    identities: Mapping[str, Identity],
+    cache: Path,
+    data_sets: _DataSets,
+    made: Callable[[Request], Sequence[Path]] | None,
+    request: Request,
 ) -> None:
     launch = data_sets.launch
-    if request.weights is not None:
+    arrays: Sequence[np.ndarray | Path]
+    if made is not None:
+        arrays = made(request)
+    elif request.weights is not None:
         available = [data_sets.n_samples(request.split, part) for part in request.parts]
-        arrays: Sequence[np.ndarray] = _blended(request, available)
+        arrays = _blended(request, available)
     else:
         (part,) = request.parts
         lengths = MegatronReader(Path(part.prefix)).lengths

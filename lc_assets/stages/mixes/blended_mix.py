@@ -2,8 +2,8 @@
 and ``dataset_sample_index``.
 
 A mix is self-contained: it also has ``mix.json``, which lists the sources with their weights and
-counts, and a GPT index per source over as many epochs as the mix needs, built as Megatron builds
-it.
+counts, and a GPT index per source for as many samples as Megatron requests of it, built as Megatron
+builds it. `lc_assets.stages.mixes.launching` gives both to Megatron.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -75,13 +75,22 @@ class MixSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mix(msgspec.Struct, frozen=True, kw_only=True):
-    """Content of ``mix.json``; ``after`` counts the samples that are kept from the mix it
-    continues.
+    """Content of ``mix.json``.
+
+    Attributes:
+        sequence_length: tokens of a sample.
+        seed: of the indices.
+        after: samples that are kept from the mix it continues.
+        samples: those that a launch of Megatron requests to get this mix; 0 if it cannot.
+        weights: of the sources, on its command line; None if it is given none.
+        sources: in the order of their numbers.
     """
 
     sequence_length: int
     seed: int
     after: int = 0
+    samples: int = 0
+    weights: tuple[float, ...] | None = None
     sources: list[MixSource]
 
     @property
@@ -122,6 +131,8 @@ def write_blended_mix(context: BuildContext, staging: StagingFolder) -> Counts:
         sequence_length=megatron.sequence_length,
         seed=plan.seed,
         after=plan.after,
+        samples=plan.samples,
+        weights=plan.stated,
         sources=list(_described(context, plan, published, available)),
     )
     publish_bytes(staging.folder / MIX_FILE, encode_json(described))
@@ -269,7 +280,7 @@ STAGE = Stage(
         "One weighted blend of snapshots and kinds of rows, as Megatron's dataset_index "
         "and dataset_sample_index."
     ),
-    code_version="2",
+    code_version="3",
     reads={
         "megatron_rows": ALL_SNAPSHOTS.where(_takes_from("megatron_rows")),
         "packed_rows": ALL_SNAPSHOTS.where(_takes_from("packed_rows")),

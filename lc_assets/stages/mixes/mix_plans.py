@@ -6,7 +6,7 @@ writes nothing.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,11 @@ from lc_assets.mixing.blending import (
     blend_all,
     continued_blend,
     counts,
+    largest_request,
     largest_without_repeats,
     normalise,
+    requests,
+    targets,
     tempered,
 )
 from lc_assets.records import record
@@ -48,9 +51,11 @@ class PlannedMix:
         after: number of samples kept from the previous mix.
         kept: how many of those belong to each source.
         used: samples of each source in total.
-        requested: for each source, the numbers of samples that its index was built for and then
-            extended to.
+        requested: for each source, the numbers of samples that its index was built for, as many as
+            Megatron requests, and then extended to.
         seed: of the indices.
+        stated: weights on Megatron's command line; None if it is given none, and takes all samples.
+        samples: number of samples on Megatron's command line.
     """
 
     names: tuple[str, ...]
@@ -61,6 +66,17 @@ class PlannedMix:
     used: tuple[int, ...]
     requested: tuple[tuple[int, ...], ...]
     seed: int
+    stated: tuple[float, ...] | None
+    samples: int
+
+
+class _Blended(NamedTuple):
+    """The part of a mix after the kept one: as `PlannedMix`, of its sources alone."""
+
+    drawn: Blend
+    stated: tuple[float, ...] | None
+    samples: int
+    requested: tuple[int, ...]
 
 
 def settings_of(recipe: Recipe, mix: str) -> MixSettings:
@@ -163,10 +179,13 @@ def _planned(
     kept = counts(before.drawn[0][:after], len(names)) if before else [0] * len(names)
     left = [available[name] - kept[names.index(name)] for name in named]
     sizes = {part: [available[name] for name in sources] for part, sources in by_part.items()}
-    weights, rest = _drawn(settings, sizes, left, recipe.megatron_rows.sequence_length, after)
+    length = recipe.megatron_rows.sequence_length
+    rest = _blended(settings, sizes, left, length, after if before else None)
     numbers = np.array([names.index(name) for name in named], np.int16)
-    drawn = (numbers[rest[0]], rest[1])
+    drawn = (numbers[rest.drawn[0]], rest.drawn[1])
     seed = recipe.megatron_rows.seed if settings.seed is None else settings.seed
+    requested = dict(zip(named, ((n,) for n in rest.requested), strict=True))
+    stated, samples = rest.stated, rest.samples
     if before:
         if seed != before.seed:
             raise BadInput(
@@ -175,7 +194,14 @@ def _planned(
             )
         drawn = continued_blend(before.drawn, after, drawn)
     used = counts(drawn[0], len(names))
-    shares = dict(zip(named, weights, strict=True))
+    if before:
+        requested = {
+            name: (*earlier.get(name, ()), *([n_used] if n_used else ()))
+            for name, n_used in zip(names, used, strict=True)
+        }
+        stated = tuple(map(float, used))
+        samples = largest_request(stated, sum(used)) if all(used) else 0
+    shares = dict(zip(named, _shares(rest, sizes), strict=True))
     return PlannedMix(
         names=names,
         weights=tuple(shares.get(name, 0.0) for name in names),
@@ -183,12 +209,16 @@ def _planned(
         after=after,
         kept=tuple(kept),
         used=tuple(used),
-        requested=tuple(
-            (*earlier.get(name, ()), n_used) if n_used else earlier.get(name, ())
-            for name, n_used in zip(names, used, strict=True)
-        ),
+        requested=tuple(requested[name] for name in names),
         seed=seed,
+        stated=stated,
+        samples=samples,
     )
+
+
+def _shares(rest: _Blended, by_part: Mapping[Part, Sequence[int]]) -> list[float]:
+    weights = rest.stated or [n_samples for sizes in by_part.values() for n_samples in sizes]
+    return normalise(weights).tolist() if weights else []
 
 
 def _chosen(settings: MixSettings, part: Part, available: Mapping[str, int]) -> list[str]:
@@ -231,41 +261,55 @@ def _chosen(settings: MixSettings, part: Part, available: Mapping[str, int]) -> 
     return sorted(named)
 
 
-def _drawn(
+def _blended(
     settings: MixSettings,
     by_part: Mapping[Part, Sequence[int]],
     left: Sequence[int],
     sequence_length: int,
-    after: int,
-) -> tuple[list[float], Blend]:
-    """Shares, and the blend after the kept part."""
+    after: int | None,
+) -> _Blended:
+    """The blend after the kept part; if none is kept (``after`` is None), of Megatron's size."""
     available = [n_samples for sizes in by_part.values() for n_samples in sizes]
     if not available:
-        return [], (np.zeros(0, np.int16), np.zeros(0, np.int64))
-    if settings.tokens or settings.epochs:
-        tokens = [n / sequence_length for _, n in sorted(settings.tokens.items())]
-        epochs = [n for _, n in sorted(settings.epochs.items())]
-        exact = tokens or [n * one for n, one in zip(epochs, available, strict=True)]
-        sizes = [max(1, round(n)) for n in exact]
-        for size, n_available in zip(sizes, available, strict=True):
-            require_sensible(size, n_available, whose="the mix")
-        return normalise(sizes).tolist(), blend_all(sizes)
+        return _Blended((np.zeros(0, np.int16), np.zeros(0, np.int64)), None, 0, ())
+    sized = _sizes(settings, available, sequence_length)
+    by_size = settings.weights == "tokens" and settings.temperature == 1 and not settings.parts
+    if not sized and settings.samples is None and by_size and list(left) == available:
+        total = sum(available)
+        return _Blended(blend_all(available), None, total, tuple(available))
+    stated = list(map(float, sized or _weights(settings, by_part)))
     # Twice, as Megatron does: its builder and its blend normalise one after the other.
-    weights = normalise(normalise(_weights(settings, by_part)).tolist())
-    if settings.samples is None:
-        by_size = settings.weights == "tokens" and settings.temperature == 1
-        if by_size and not settings.parts and list(left) == available:
-            return weights.tolist(), blend_all(available)
-        return weights.tolist(), blend(weights, largest_without_repeats(weights, left))
-    if settings.samples < after:
+    weights = normalise(normalise(stated).tolist())
+    if sized or settings.samples is None:
+        size = sum(sized) or largest_without_repeats(weights, left)
+        samples = largest_request(stated, size)
+    else:
+        samples = size = _left_to_draw(settings.samples, after or 0)
+        for weight, n_available in zip(weights, available, strict=True):
+            require_sensible(weight * size, n_available, whose="the mix")
+    if after is None:
+        size = sum(targets(stated, samples))
+    return _Blended(blend(weights, size), tuple(stated), samples, tuple(requests(stated, samples)))
+
+
+def _sizes(settings: MixSettings, available: Sequence[int], sequence_length: int) -> list[int]:
+    """Samples of each source by its tokens or epochs; empty if neither is set."""
+    tokens = [n / sequence_length for _, n in sorted(settings.tokens.items())]
+    epochs = [n for _, n in sorted(settings.epochs.items())]
+    exact = tokens or [n * one for n, one in zip(epochs, available, strict=False)]
+    sizes = [max(1, round(n)) for n in exact]
+    for size, n_available in zip(sizes, available, strict=False):
+        require_sensible(size, n_available, whose="the mix")
+    return sizes
+
+
+def _left_to_draw(n_samples: int, after: int) -> int:
+    if n_samples < after:
         raise BadInput(
-            f"the mix has {settings.samples:,} samples, and keeps {after:,} of the mix it "
+            f"the mix has {n_samples:,} samples, and keeps {after:,} of the mix it "
             "continues; samples counts both parts"
         )
-    size = settings.samples - after
-    for weight, n_available in zip(weights, available, strict=True):
-        require_sensible(weight * size, n_available, whose="the mix")
-    return weights.tolist(), blend(weights, size)
+    return n_samples - after
 
 
 def _weights(settings: MixSettings, by_part: Mapping[Part, Sequence[int]]) -> list[float]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from lc_assets.build.checks import documents_files
-from lc_assets.build.showing import Plot, Shown, Table, plot_of
+from lc_assets.build.showing import Markdown, Plot, Shown, Table, plot_of
 from lc_assets.build.stage import BuildContext, Built
 from lc_assets.build.tables import PACKED_SPANS, ROWS, TOKENIZED, read_all
 from lc_assets.formats.arrays.grid import GridReader
@@ -15,7 +15,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage import row_lineage as lineage
 from lc_assets.stages.lineage.spans import spans_of_packed_row
 from lc_assets.stages.megatron import megatron_rows as megatron
-from lc_assets.stages.mixes import blended_mix as blending
+from lc_assets.stages.mixes import blended_mix as blending, launching
 from lc_assets.stages.packing import packed_rows as packing
 from lc_assets.stages.rows import (
     longcrawl as ordering,
@@ -152,9 +152,10 @@ def megatron_rows(_context: BuildContext, built: Built) -> Shown:
     return Shown(values={"samples": megatron.samples_of(built.published), "sizes": plot})
 
 
-def blended_mix(_context: BuildContext, built: Built) -> Shown:
-    """Composition and repetition by source."""
+def blended_mix(context: BuildContext, built: Built) -> Shown:
+    """Composition and repetition by source, and how to train on it."""
     mix = blending.read_mix(built.published.folder)
+    launch = launching.shown_launch(context.lake, built.published)
     left = mix.n_samples - mix.after
     return Shown(
         values={
@@ -173,6 +174,7 @@ def blended_mix(_context: BuildContext, built: Built) -> Shown:
                 unit="% of one epoch",
             ),
             "by_source": Table(blending.table_of(mix)),
+            "launch": Markdown("\n\n".join(f"`{line}`" for line in launch)),
         }
     )
 

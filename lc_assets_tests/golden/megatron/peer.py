@@ -156,6 +156,53 @@ def job(question: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def launched(question: dict[str, Any]) -> dict[str, Any]:
+    """Start the training data of launch arguments, read by Megatron's own rules: files written, the
+    length, and digests of the first samples' tokens.
+    """
+    import argparse
+    import shlex
+
+    from megatron.core.datasets.utils import get_blend_from_list
+
+    os.chdir(question["folder"])
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    for name in ("--seq-length", "--seed", "--train-samples", "--eval-iters"):
+        parser.add_argument(name, type=int)
+    for name in ("--data-args-path", "--data-cache-path", "--split"):
+        parser.add_argument(name)
+    stated = parser.parse_args(shlex.split(question["words"]))
+    with open(stated.data_args_path) as stream:  # noqa: PTH123
+        prefixes, weights = get_blend_from_list(stream.read().split())
+    cache = question.get("cache", stated.data_cache_path)
+    before = stamps(cache)
+    config = {
+        "random_seed": stated.seed,
+        "sequence_length": stated.seq_length,
+        "blend": (prefixes, weights),
+        "split": stated.split,
+        "path_to_cache": cache,
+        "create_attention_mask": False,
+    }
+    built = started(config, question["identity"], [stated.train_samples, 0, 0])
+    after = stamps(cache)
+    return {
+        "written": sorted(name for name, stamp in after.items() if before.get(name) != stamp),
+        "length": len(built[0]),
+        "samples": [
+            hashlib.sha256(tokens_of(built[0][number]).tobytes()).hexdigest()
+            for number in range(min(question["n_samples"], len(built[0])))
+        ],
+    }
+
+
+def tokens_of(sample: dict[str, Any]) -> Any:
+    """Inputs and the last target of a sample, int64."""
+    import numpy as np
+
+    return np.append(sample["tokens"].numpy(), sample["labels"].numpy()[-1:]).astype(np.int64)
+
+
 def stamps(folder: str) -> dict[str, Any]:
     """Names and modification times."""
     return (
@@ -187,6 +234,7 @@ def main() -> None:
         "exhaustive": exhaustive,
         "index_speed": index_speed,
         "job": job,
+        "launched": launched,
     }
     for line in sys.stdin:
         question = json.loads(line)

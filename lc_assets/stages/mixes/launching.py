@@ -1,0 +1,117 @@
+"""A mix as a launch of Megatron finds it: the launch's arguments, and its cache of the mix's own
+arrays, so that nothing is built at the start.
+
+Nothing of this can be published with a mix: Megatron's names depend on the folder of the lake and
+on the tokenizer (`lc_assets.mixing.cache_names`).
+"""
+
+import shlex
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from lc_assets.errors import BadInput, NotPublished
+from lc_assets.execution.executor import Executor
+from lc_assets.formats.megatron.gpt_index import index_path
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.versions import Published
+from lc_assets.mixing.cache_names import BLEND_FILES, GPT_FILES, Identity, Launch, Request, Sources
+from lc_assets.publishing import publish_bytes
+from lc_assets.stages.megatron.caching import Entry, build_cache, words_of, write_data_arguments
+from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix, read_mix
+
+SPLIT = "100,0,0"
+"""All rows of the mix are for training."""
+LAUNCH = "launch.args"
+
+
+def launch_of(mix: Mix, lake: Lake) -> Launch:
+    """The launch whose training samples are those of a mix of a lake; prefixes are absolute, since
+    they are part of the cache's names.
+
+    Raises:
+        BadInput: if Megatron has no such launch.
+        NotPublished: if a source is gone.
+    """
+    if not mix.samples:
+        raise BadInput(
+            "no launch of Megatron gives this mix: it is empty, was built by an earlier version, "
+            "or continues a mix and takes nothing of one of its sources"
+        )
+    homes = (lake.version_of(source.prefix).home.absolute() for source in mix.sources)
+    sources = Sources(prefixes=tuple(f"{home}/train" for home in homes), weights=mix.weights)
+    return Launch(
+        sequence_length=mix.sequence_length,
+        seed=mix.seed,
+        n_samples=(mix.samples, 0, 0),
+        sources=(sources, sources, sources),
+        split=SPLIT,
+    )
+
+
+def arguments_of(launch: Launch) -> str:
+    """What Megatron's command line states of a mix, without data, cache and tokenizer."""
+    return (
+        f"--split {launch.split} --seq-length {launch.sequence_length} --seed {launch.seed} "
+        f"--train-samples {launch.n_samples[0]} --eval-iters 0"
+    )
+
+
+def shown_launch(lake: Lake, published: Published) -> list[str]:
+    """How to train on a mix: the command that writes the cache and the arguments; and the
+    arguments with which Megatron builds the same data itself. Empty for what is no such mix.
+    """
+    if published.stage != "blended_mix":
+        return []
+    try:
+        launch = launch_of(read_mix(published.only(MIX_FILE)), lake)
+        data = " ".join(words_of(launch.sources[0]) or [])
+    except (BadInput, NotPublished):
+        return []
+    home = f"{published.home.absolute()}"
+    return [
+        f"lc megatron cache --mix {shlex.quote(home)} --cache cache --hf-tokenizer gpt2",
+        f"--data-path {data} {arguments_of(launch)}",
+    ]
+
+
+def build_mix_cache(
+    lake: Lake,
+    published: Published,
+    identities: Mapping[str, Identity],
+    cache: Path,
+    *,
+    executor: Executor,
+) -> tuple[list[Entry], str]:
+    """Write Megatron's cache of a mix, by links to its files, with ``data_args.txt`` and
+    ``launch.args``, which has all arguments of the data.
+
+    Returns:
+        Every index, with its status before; and the arguments.
+
+    Raises:
+        BadInput: if Megatron has no such launch, or a path has a space.
+        NotPublished: if a source is gone.
+        CorruptFile: if a file of the mix or of its sources is missing or damaged.
+    """
+    cache = cache.absolute()
+    folder = published.folder
+    mix = read_mix(folder)
+    launch = launch_of(mix, lake)
+    indices = {}
+    for source in mix.sources:
+        home = lake.version_of(source.prefix).only("train.bin", "train.idx")
+        indices[f"{home.absolute()}/train"] = folder / source.name
+    made = partial(_files_of, folder, indices)
+    entries = build_cache(launch, identities, cache, executor=executor, made=made)
+    data = write_data_arguments(launch, cache)
+    words = f"{data} --data-cache-path {shlex.quote(str(cache))} {arguments_of(launch)}"
+    publish_bytes(cache / LAUNCH, f"{words}\n".encode())
+    return entries, words
+
+
+def _files_of(folder: Path, indices: Mapping[str, Path], request: Request) -> list[Path]:
+    if request.weights is not None:
+        return [folder / f"{name}.npy" for name in BLEND_FILES]
+    (part,) = request.parts
+    return [index_path(indices[part.prefix], name) for name in GPT_FILES]

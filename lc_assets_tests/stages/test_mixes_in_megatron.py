@@ -1,0 +1,117 @@
+"""Published mixes are those of the real megatron-core: its builder, given the launch arguments of a
+mix and nothing else, writes the same files, finds all of them in the mix's cache, and serves the
+published tokens.
+
+``LC_MEGATRON_PYTHON`` names a Python that has another version than 0.16.1.
+"""
+
+import hashlib
+
+import msgspec
+import numpy as np
+import pytest
+
+from lc_assets.build.settings.rows import MixSettings
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.formats.arrays.npy import read_npy
+from lc_assets.formats.megatron.gpt_index import read_gpt_index
+from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.mixes.blended_mix import read_mix
+from lc_assets.stages.mixes.launching import build_mix_cache
+from lc_assets_tests.megatron_peer import Peer, interpreter
+from lc_assets_tests.stages.test_mixes_of_long_and_short import mixed
+
+pytestmark = [pytest.mark.network, pytest.mark.timeout(1800)]
+
+IDENTITY = {"class": "Mine", "path": "gpt2"}
+N_SAMPLES = 1000
+PARTS = {"megatron_rows": 0.34, "packed_rows": 0.66}
+
+
+def mixes_of(first, second):
+    """One mix of each kind over two snapshots; the last continues another."""
+    return {
+        "by-tokens": {},
+        "equal": {"weights": "equal"},
+        "by-weights": {"weights": {first: 3.0, second: 1.0}},
+        "many-epochs": {"weights": {first: 1.7, second: 1.1}, "samples": 333},
+        "tempered": {"temperature": 2.0, "samples": 50},
+        "one-source": {"weights": {first: 2.0}},
+        "one-whole": {"epochs": {first: 1.0}},
+        "by-epochs": {"epochs": {first: 1.0, second: 2.5}},
+        "of-parts": {"parts": PARTS},
+        "of-parts-sized": {"parts": PARTS, "samples": 120, "seed": 7},
+        "goes-on": {
+            "weights": {first: 1.0, second: 4.0},
+            "samples": 500,
+            "continues": {"mix": "by-weights", "after": 10},
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def megatron(request):
+    """The real program."""
+    peer = Peer(interpreter(request.config))
+    yield peer
+    peer.close()
+
+
+@pytest.fixture(scope="module")
+def lake(published_lake, tmp_path_factory):
+    """A copy of the lake with mixes of all kinds."""
+    first, second = sorted(published_lake.context.lake.published("megatron_rows"))[:2]
+    mixes = {
+        name: msgspec.convert(settings, MixSettings)
+        for name, settings in mixes_of(first, second).items()
+    }
+    return mixed(published_lake, tmp_path_factory.mktemp("mixes"), mixes)
+
+
+@pytest.mark.parametrize("name", list(mixes_of("", "")))
+def test_a_mix_is_what_megatron_builds_and_finds(lake, megatron, tmp_path, name):
+    published = stage_named("blended_mix").build(lake, name).published
+    cache, fresh = tmp_path / "cache", tmp_path / "fresh"
+    entries, words = build_mix_cache(
+        lake.lake, published, {"this": IDENTITY}, cache, executor=LocalExecutor()
+    )
+    assert (cache / "launch.args").read_text() == f"{words}\n"
+    asked = {"words": words, "identity": IDENTITY, "folder": "/", "n_samples": N_SAMPLES}
+    found = megatron.ask(ask="launched", **asked)
+    assert "error" not in found, found
+    assert found["written"] == []
+    mix = read_mix(published.folder)
+    n_expected = mix.n_samples if len(entries) > 1 else entries[0].request.parts[0].n_samples
+    assert found["length"] >= n_expected >= mix.samples > 0
+    expected = [digest_of(tokens) for tokens in samples_of(lake.lake, published, mix)]
+    assert found["samples"][: len(expected)] == expected
+    if name != "goes-on":  # no launch of Megatron builds that
+        built = megatron.ask(ask="launched", cache=str(fresh), **asked)
+        assert {name: digest_of_file(fresh / name) for name in built["written"]} == {
+            path.name: digest_of_file(path) for path in cache.glob("*Dataset*")
+        }
+
+
+def samples_of(lake, published, mix):
+    """Tokens of the first samples, from the mix's own arrays."""
+    chosen, numbers = (
+        read_npy(published.folder / f"{of}.npy") for of in ("dataset_index", "dataset_sample_index")
+    )
+    readers = [MegatronReader(lake.root / source.prefix) for source in mix.sources]
+    indices = [read_gpt_index(published.folder / source.name) for source in mix.sources]
+    for of, number in zip(chosen[:N_SAMPLES].tolist(), numbers[:N_SAMPLES].tolist(), strict=True):
+        index, reader = indices[of], readers[of]
+        at = int(index.shuffle_index[number])
+        (place, offset), (last, stop) = index.sample_index[at : at + 2].tolist()
+        documents = [reader[int(document)] for document in index.document_index[place : last + 1]]
+        documents[-1] = documents[-1][: stop + 1]
+        yield np.concatenate(documents)[offset:].astype(np.int64)
+
+
+def digest_of(tokens):
+    return hashlib.sha256(tokens.tobytes()).hexdigest()
+
+
+def digest_of_file(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
