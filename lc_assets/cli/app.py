@@ -72,7 +72,7 @@ COMMANDS = {key: words for group in COMMAND_GROUPS.values() for key, words in gr
 MEGATRON_COMMANDS = {
     "index:megatron": "Write the GPT index that Megatron would build",
     "blend:megatron": "Write a blend as Megatron draws it up",
-    "cache:megatron": "Build the cache that a launch of Megatron looks for",
+    "cache:megatron_cache": "Build the cache that a launch of Megatron looks for",
     "merge:megatron": "Merge Megatron data sets, in the order given",
     "export:megatron": "Write a data set in another loader's format",
     "decompose:megatron": "Cut every document into pieces of 256, 512, ... tokens",

@@ -29,6 +29,7 @@ from lc_assets.arrays import Array, Booleans, Int64s, Integers
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.loaders.windows import Permutation
+from lc_assets.records import frozen
 
 if TYPE_CHECKING:
     from lc_assets.loaders.arrays import RowSource
@@ -192,3 +193,22 @@ class SlidingWindows:
             positions = positions - np.concatenate([[0], begins])[documents]
             mask[begins[begins <= context] - 1] = False
         return Window(padded[:-1], padded[1:], mask, positions, documents)
+
+
+@frozen
+class WindowPairs:
+    """Windows as (inputs, targets), where nothing else is to be known of them; whole batches for a
+    ``DataLoader``, which asks for them by ``__getitems__``.
+    """
+
+    windows: SlidingWindows
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def __getitem__(self, number: int) -> tuple[Int64s, Int64s]:
+        inputs, targets = self.windows.pairs([number])
+        return inputs[0], targets[0]
+
+    def __getitems__(self, numbers: Sequence[int]) -> tuple[Int64s, Int64s]:
+        return self.windows.pairs(numbers)

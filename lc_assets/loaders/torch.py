@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from lc_assets.arrays import Int64s
 from lc_assets.errors import BadInput
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PADDING, PackedBatch, PackedLoader
-from lc_assets.loaders.sliding import SlidingWindows, Window
+from lc_assets.loaders.sliding import SlidingWindows, Window, WindowPairs
 from lc_assets.loaders.stepping import Batch, ahead, steps_of
 from lc_assets.loaders.windows import WindowLoader
 
@@ -58,35 +59,8 @@ class StepDataset:
         return _tensors(self.loader[step])
 
 
-class PairDataset:
-    """Map-style: ``dataset[number]`` is a window's (inputs, targets), int64 tensors of
-    ``context_tokens``; for windows in which nothing else is to be known.
-    """
-
-    def __init__(self, windows: SlidingWindows) -> None:
-        """Wrap windows.
-
-        Raises:
-            BadInput: if torch is not installed.
-        """
-        require_torch()
-        self.windows = windows
-
-    def __len__(self) -> int:
-        return len(self.windows)
-
-    def __getitem__(self, number: int) -> tuple[Any, Any]:
-        inputs, targets = self.__getitems__([number])
-        return inputs[0], targets[0]
-
-    def __getitems__(self, numbers: list[int]) -> tuple[Any, Any]:
-        """A whole batch, (window, token): ``DataLoader`` asks for it so, and needs no collating."""
-        inputs, targets = self.windows.pairs(numbers)
-        return torch.from_numpy(inputs), torch.from_numpy(targets)
-
-
-def _as_it_is(batch: Any) -> Any:
-    return batch
+def _pair(batch: tuple[Int64s, Int64s]) -> tuple[Any, Any]:
+    return torch.from_numpy(batch[0]), torch.from_numpy(batch[1])
 
 
 def sliding_loader(
@@ -127,11 +101,11 @@ def sliding_loader(
     order = windows.order(base_seed=base_seed, epoch=epoch, first=first)
     shared = order[: len(order) // (n_ranks * batch_size) * n_ranks * batch_size]
     return torch.utils.data.DataLoader(
-        PairDataset(windows) if pairs else StepDataset(windows),
+        WindowPairs(windows) if pairs else StepDataset(windows),
         batch_size=batch_size,
         sampler=shared[rank::n_ranks].tolist(),
         num_workers=workers,
-        collate_fn=_as_it_is if pairs else None,
+        collate_fn=_pair if pairs else None,
         generator=torch.Generator().manual_seed(base_seed + epoch),
     )
 

@@ -31,7 +31,7 @@ def test_a_mix_becomes_a_launch_that_finds_everything(published_lake, lc, tmp_pa
     assert (published.folder / "dataset_index.npy").stat().st_ino in {
         path.stat().st_ino for path in folder.glob("*-dataset_index.npy")
     }
-    assert " 0 built" in lc(*words, "--workers", 1).out
+    assert " 0 built" in lc(*words, "--workers", 1, "--pieces").out
     shown = lc("show", mix).out
     assert "lc megatron cache --mix" in shown
     assert "--train-samples" in shown

@@ -13,7 +13,7 @@ from lc_assets.loaders import torch as tensors
 from lc_assets.loaders.contracts import NumberedRows
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
-from lc_assets.loaders.sliding import SlidingWindows
+from lc_assets.loaders.sliding import SlidingWindows, WindowPairs
 from lc_assets.loaders.stepping import as_arrays
 from lc_assets.loaders.windows import WindowLoader
 from lc_assets_tests.grid_builders import ids, write_grid
@@ -260,7 +260,7 @@ def test_pairs_are_those_of_the_lesson(torch, kind, workers):
         assert torch.equal(targets, batch["targets"])
         assert inputs.is_contiguous()
         assert targets.is_contiguous()
-    dataset = tensors.PairDataset(windows)
+    dataset = WindowPairs(windows)
     assert [values.tolist() for values in dataset[-1]] == [[*range(90, 98)], [*range(91, 99)]]
 
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -47,6 +47,7 @@ from lc_assets.records import frozen, record
 
 _NO_HARD_LINKS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK)
 
+Made: TypeAlias = Callable[[Request], Sequence[np.ndarray | Path]]
 Status = Literal["found", "missing", "damaged", "stale"]
 
 
@@ -112,7 +113,7 @@ def build_cache(
     cache: Path,
     *,
     executor: Executor,
-    made: Callable[[Request], Sequence[Path]] | None = None,
+    made: Made | None = None,
 ) -> list[Entry]:
     """Build what a launch would not find; return every index with its status before (``found``: it
     was kept).
@@ -122,7 +123,7 @@ def build_cache(
         identities: of the tokenizer, by the version that uses it.
         cache: Megatron's ``--data-cache-path``.
         executor: where indices are built.
-        made: the files of arrays that exist already, and are linked instead.
+        made: arrays that exist already, or their files, which are linked.
 
     Raises:
         BadInput: as `look_at_cache`; nothing is written then.
@@ -198,15 +199,25 @@ def _linked(prefix: Path, link: Path, digest: str) -> str:
         link.parent.mkdir(parents=True, exist_ok=True)
         if not (bin_path(link).exists() and idx_path(link).exists() and _digest(link) == digest):
             for path in (bin_path, idx_path):
-                path(link).unlink(missing_ok=True)
-                source = path(prefix).resolve()
-                try:
-                    os.link(source, path(link))
-                except OSError as error:
-                    if error.errno not in _NO_HARD_LINKS:
-                        raise
-                    path(link).symlink_to(source)
+                link_file(path(prefix), path(link))
     return str(link)
+
+
+def link_file(path: Path, link: Path) -> None:
+    """Give a file another name, by a hard link, or by a symbolic one from another file system.
+
+    Raises:
+        NotWritable: if the folder cannot be written to.
+    """
+    with os_errors_as_lc_errors(link):
+        link.unlink(missing_ok=True)
+        source = path.resolve()
+        try:
+            os.link(source, link)
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            link.symlink_to(source)
 
 
 def _read(launch: Launch) -> _DataSets:
@@ -273,7 +284,7 @@ def _build(
     identities: Mapping[str, Identity],
     cache: Path,
     data_sets: _DataSets,
-    made: Callable[[Request], Sequence[Path]] | None,
+    made: Made | None,
     request: Request,
 ) -> None:
     launch = data_sets.launch

@@ -6,23 +6,39 @@ on the tokenizer (`lc_assets.mixing.cache_names`).
 """
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
+from lc_assets.arrays import Int64s
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.execution.executor import Executor
-from lc_assets.formats.megatron.gpt_index import index_path
+from lc_assets.formats.megatron.gpt_index import index_path, read_gpt_index
+from lc_assets.formats.megatron.idx import bin_path, idx_blocks, idx_path, read_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.mixing.cache_names import BLEND_FILES, GPT_FILES, Identity, Launch, Request, Sources
-from lc_assets.publishing import publish_bytes
-from lc_assets.stages.megatron.caching import Entry, build_cache, words_of, write_data_arguments
+from lc_assets.mixing.pieces import index_of_pieces, piece_edges
+from lc_assets.publishing import publish, publish_bytes, writing_in
+from lc_assets.stages.lineage.spans import packed_spans_of, row_tokens_of
+from lc_assets.stages.megatron.caching import (
+    Entry,
+    build_cache,
+    link_file,
+    words_of,
+    write_data_arguments,
+)
 from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix, read_mix
 
+PACKED = "packed_rows"
 SPLIT = "100,0,0"
 """All rows of the mix are for training."""
 LAUNCH = "launch.args"
+MASKED = "--dataloader-inter-document-masking --eod-mask-loss"
+"""With these megatron-core 0.19 attends within pieces, and makes no mask of sequence × sequence."""
 
 
 def launch_of(mix: Mix, lake: Lake) -> Launch:
@@ -82,9 +98,19 @@ def build_mix_cache(
     cache: Path,
     *,
     executor: Executor,
+    pieces: bool = False,
 ) -> tuple[list[Entry], str]:
     """Write Megatron's cache of a mix, by links to its files, with ``data_args.txt`` and
     ``launch.args``, which has all arguments of the data.
+
+    Args:
+        lake: the lake.
+        published: the mix.
+        identities: of the tokenizer, by the version that uses it.
+        cache: the folder.
+        executor: where indices are written.
+        pieces: present packed rows as their pieces (`lc_assets.mixing.pieces`), in data sets of the
+            same tokens in ``cache``.
 
     Returns:
         Every index, with its status before; and the arguments.
@@ -98,20 +124,55 @@ def build_mix_cache(
     folder = published.folder
     mix = read_mix(folder)
     launch = launch_of(mix, lake)
-    indices = {}
+    indices, packed = {}, {}
     for source in mix.sources:
-        home = lake.version_of(source.prefix).only("train.bin", "train.idx")
-        indices[f"{home.absolute()}/train"] = folder / source.name
-    made = partial(_files_of, folder, indices)
+        rows = lake.version_of(source.prefix)
+        prefix = f"{rows.only('train.bin', 'train.idx').absolute()}/train"
+        if pieces and rows.stage == PACKED:
+            prefix = str(cache / f"{source.snapshot}-{rows.version}")
+            packed[prefix] = rows
+        indices[prefix] = folder / source.name
+    sources = Sources(prefixes=tuple(indices), weights=mix.weights)
+    launch = replace(launch, sources=(sources, sources, sources))
+    with writing_in(cache):
+        edges = {prefix: _write_pieces(Path(prefix), rows) for prefix, rows in packed.items()}
+    made = partial(_arrays_of, folder, indices, edges)
     entries = build_cache(launch, identities, cache, executor=executor, made=made)
     data = write_data_arguments(launch, cache)
     words = f"{data} --data-cache-path {shlex.quote(str(cache))} {arguments_of(launch)}"
+    if packed:
+        words = f"{words} {MASKED}"
     publish_bytes(cache / LAUNCH, f"{words}\n".encode())
     return entries, words
 
 
-def _files_of(folder: Path, indices: Mapping[str, Path], request: Request) -> list[Path]:
+def _write_pieces(prefix: Path, rows: Published) -> tuple[Int64s, int]:
+    """Write a data set of the pieces of packed rows, with the rows' own ``.bin``; return where the
+    pieces begin, and the length of a row.
+    """
+    row_tokens = row_tokens_of(rows)
+    spans = packed_spans_of(rows, "train")
+    edges = piece_edges(spans.first, spans.stop, row_tokens)
+    own = rows.home / "train"
+    link_file(bin_path(own), bin_path(prefix))
+    lengths = np.diff(edges)
+    blocks = idx_blocks(lengths, range(len(lengths) + 1), read_index(own).dtype)
+    with publish(idx_path(prefix)) as draft, draft.open("wb") as stream:
+        stream.writelines(blocks)
+    return edges, row_tokens
+
+
+def _arrays_of(
+    folder: Path,
+    indices: Mapping[str, Path],
+    edges: Mapping[str, tuple[Int64s, int]],
+    request: Request,
+) -> Sequence[np.ndarray | Path]:
+    """The arrays of a blend, or of one of its sources."""
     if request.weights is not None:
         return [folder / f"{name}.npy" for name in BLEND_FILES]
     (part,) = request.parts
-    return [index_path(indices[part.prefix], name) for name in GPT_FILES]
+    if part.prefix not in edges:
+        return [index_path(indices[part.prefix], name) for name in GPT_FILES]
+    found = index_of_pieces(read_gpt_index(indices[part.prefix]), *edges[part.prefix])
+    return found.document_index, found.sample_index, found.shuffle_index

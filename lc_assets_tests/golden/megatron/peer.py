@@ -171,6 +171,9 @@ def launched(question: dict[str, Any]) -> dict[str, Any]:
         parser.add_argument(name, type=int)
     for name in ("--data-args-path", "--data-cache-path", "--split"):
         parser.add_argument(name)
+    masked = "--dataloader-inter-document-masking"
+    parser.add_argument(masked, action="store_true", dest="inter_document_masking")
+    parser.add_argument("--eod-mask-loss", action="store_true")
     stated = parser.parse_args(shlex.split(question["words"]))
     with open(stated.data_args_path) as stream:  # noqa: PTH123
         prefixes, weights = get_blend_from_list(stream.read().split())
@@ -184,16 +187,27 @@ def launched(question: dict[str, Any]) -> dict[str, Any]:
         "path_to_cache": cache,
         "create_attention_mask": False,
     }
+    if stated.inter_document_masking:
+        from megatron.core.datasets.gpt_dataset import GPTDatasetConfig
+
+        if not hasattr(GPTDatasetConfig, "inter_document_masking"):
+            return {"unsupported": masked}
+        config["inter_document_masking"] = True
     built = started(config, question["identity"], [stated.train_samples, 0, 0])
     after = stamps(cache)
+    samples = [built[0][number] for number in range(min(question["n_samples"], len(built[0])))]
     return {
         "written": sorted(name for name, stamp in after.items() if before.get(name) != stamp),
         "length": len(built[0]),
-        "samples": [
-            hashlib.sha256(tokens_of(built[0][number]).tobytes()).hexdigest()
-            for number in range(min(question["n_samples"], len(built[0])))
-        ],
+        "samples": [hashlib.sha256(tokens_of(sample).tobytes()).hexdigest() for sample in samples],
+        "cu_seqlens": [edges_of(sample) for sample in samples],
     }
+
+
+def edges_of(sample: dict[str, Any]) -> list[int]:
+    """Where documents begin and end within a sample, without the filling of their array."""
+    found = sample["cu_seqlens"].tolist() if "cu_seqlens" in sample else []
+    return found[: found.index(found[-1]) + 1] if found else []
 
 
 def tokens_of(sample: dict[str, Any]) -> Any:
