@@ -23,47 +23,55 @@ SHOWN = 20
 """Entries of a cache that are listed one by one."""
 
 
+LaunchFile = Annotated[
+    Path | None, Option(help="File of Megatron's launch arguments, as on its command line.")
+]
+MixPath = Annotated[
+    str | None,
+    Option(help="Instead: a mix of a lake, LAKE/blended_mix/NAME, whose launch is written."),
+]
+Pieces = Annotated[
+    bool, Option("--pieces", help="With --mix: packed rows as their pieces, each with a mask.")
+]
+Folder = Annotated[
+    Path | None,
+    Option("--cache", help="Megatron's --data-cache-path; by default the launch's."),
+]
+IdentityFile = Annotated[
+    Path | None,
+    Option(
+        "--tokenizer-identity",
+        help="JSON: tokenizer.unique_identifiers, or several of them by name.",
+    ),
+]
+Tokenizer = Annotated[
+    str | None,
+    Option(
+        "--hf-tokenizer",
+        help="Instead: Megatron's --tokenizer-model, for every version since 0.15.",
+    ),
+]
+Check = Annotated[
+    bool,
+    Option(
+        "--check", help="Only report what a launch would find; exit with 1 if something is missing."
+    ),
+]
+Versioned = Annotated[
+    Path | None,
+    Option(help="Folder for links that name their content; launch over those instead."),
+]
+
+
 def cache(
-    launch: Annotated[
-        Path | None, Option(help="File of Megatron's launch arguments, as on its command line.")
-    ] = None,
-    mix: Annotated[
-        str | None,
-        Option(help="Instead: a mix of a lake, LAKE/blended_mix/NAME, whose launch is written."),
-    ] = None,
-    pieces: Annotated[
-        bool,
-        Option("--pieces", help="With --mix: packed rows as their pieces, each with a mask."),
-    ] = False,
-    folder: Annotated[
-        Path | None,
-        Option("--cache", help="Megatron's --data-cache-path; by default the launch's."),
-    ] = None,
-    identity: Annotated[
-        Path | None,
-        Option(
-            "--tokenizer-identity",
-            help="JSON: tokenizer.unique_identifiers, or several of them by name.",
-        ),
-    ] = None,
-    tokenizer: Annotated[
-        str | None,
-        Option(
-            "--hf-tokenizer",
-            help="Instead: Megatron's --tokenizer-model, for every version since 0.15.",
-        ),
-    ] = None,
-    check: Annotated[
-        bool,
-        Option(
-            "--check",
-            help="Only report what a launch would find; exit with 1 if something is missing.",
-        ),
-    ] = False,
-    versioned: Annotated[
-        Path | None,
-        Option(help="Folder for links that name their content; launch over those instead."),
-    ] = None,
+    launch: LaunchFile = None,
+    mix: MixPath = None,
+    pieces: Pieces = False,
+    folder: Folder = None,
+    identity: IdentityFile = None,
+    tokenizer: Tokenizer = None,
+    check: Check = False,
+    versioned: Versioned = None,
     workers: options.Workers = None,
 ) -> None:
     """Build the cache that a launch of Megatron looks for, so that it starts at once.
