@@ -24,6 +24,7 @@ from lc_assets.formats.corpora.containers import (
     SUFFIXES,
     TEXT,
     CorpusDocument,
+    ReadingOptions,
     Unread,
     plain_bytes,
 )
@@ -31,6 +32,7 @@ from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.redpajama.lines import bounded_lines
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.upstream import Upstream
+from lc_assets.plugins import plugin
 from lc_assets.records import record
 from lc_assets.sources.settings import SourceSettings
 from lc_assets.vocabulary import (
@@ -99,7 +101,7 @@ class FileSource:
             raise BadInput(
                 f"{self.settings.path}: source {self.name} has no partition {snapshot}; "
                 f"its partitions are {', '.join(sorted(found)[:10]) or 'none'}, of files ending in "
-                f"{', '.join(KNOWN)}"
+                f"{', '.join(self._suffixes)}"
             )
         names = _shard_names(found[snapshot])
         return {Shard(snapshot, name): {"documents": path} for path, name in names.items()}
@@ -134,14 +136,16 @@ class FileSource:
             Unreachable: when it cannot be downloaded.
             BadInput: when a Parquet file has no column for the text.
         """
+        options = ReadingOptions(
+            text_field=self.settings.text_field or None,
+            id_field=self.settings.id_field or None,
+            quality=self.settings.quality,
+        )
         with self.local_copy(path, scratch) as file:
-            found = read_corpus(
-                file,
-                text_field=self.settings.text_field or None,
-                id_field=self.settings.id_field or None,
-                quality=self.settings.quality,
-            )
-            yield from enumerate(found)
+            if self.settings.reader:
+                yield from enumerate(plugin("readers", self.settings.reader).load()(file, options))
+            else:
+                yield from enumerate(read_corpus(file, **options._asdict()))
 
     @contextlib.contextmanager
     def local_copy(self, path: str, scratch: Path) -> Iterator[Path]:
@@ -172,6 +176,11 @@ class FileSource:
                         counts.update(list(_FIELDS.decode(line or b"")))
         return [name for name, _ in counts.most_common()]
 
+    @property
+    def _suffixes(self) -> tuple[str, ...]:
+        """Ends of the names of files that are read."""
+        return (f".{self.settings.reader}",) if self.settings.reader else KNOWN
+
     def _by_partition(self) -> dict[SnapshotId, list[str]]:
         """Paths of all files, by partition, sorted."""
         found: dict[SnapshotId, list[str]] = {}
@@ -201,10 +210,10 @@ class FileSource:
                 f"{self.settings.path}: a web server's files cannot be listed; set "
                 f"sources.{self.name}.listing to a text file of paths, one a line"
             )
-        found = [path for path in below if path.endswith(KNOWN)]
+        found = [path for path in below if path.endswith(self._suffixes)]
         if not found:
             raise BadInput(
-                f"{self.settings.path}: holds no file that ends in {', '.join(KNOWN)}"
+                f"{self.settings.path}: holds no file that ends in {', '.join(self._suffixes)}"
                 if below or path.is_dir()
                 else f"{self.settings.path}: no such folder or file"
             )
@@ -225,7 +234,7 @@ class FileSource:
         for path in paths:
             if path.startswith("/") or ".." in path.split("/") or "://" in path:
                 raise BadInput(f"{where}: {path!r} is not a path below {root}")
-        return [path for path in paths if path.endswith(KNOWN)]
+        return [path for path in paths if path.endswith(self._suffixes)]
 
     def _partition_name(self, path: str) -> str:
         """The partition that a file belongs to, as its folder or pattern names it."""

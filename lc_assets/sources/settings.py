@@ -39,6 +39,8 @@ class SourceSettings(
             identified by line.
         language: two-letter code for documents without a language of their own. By default, their
             language is identified by `[filtered_documents.models]` or the packaged model.
+        reader: a reader that another package adds, see docs/plugins.md: it reads files that end in
+            ``.READER``; by default the kinds above.
         quality: of text extraction from WARC files: ``fast``, or ``high`` with trafilatura.
         rules: preset or path of a rule file; overrides `[filtered_documents]`.
         min_words: overrides that of `[filtered_documents]`.
@@ -54,6 +56,7 @@ class SourceSettings(
     text_field: str = ""
     id_field: str = ""
     language: Annotated[str, msgspec.Meta(pattern="^([a-z]{2,3})?$")] = ""
+    reader: Annotated[str, msgspec.Meta(pattern="^([a-z0-9][a-z0-9.]*)?$")] = ""
     quality: Literal["fast", "high"] = "fast"
     rules: str = ""
     min_words: Annotated[int, msgspec.Meta(ge=0, le=2**53)] | None = None

@@ -54,7 +54,13 @@ def build(
     lake: options.Lake,
     linking: LinkingOptions,
     reading: SourceSettings = settings_options(
-        SourceSettings(path="."), "partition", "listing", "text_field", "id_field", "language"
+        SourceSettings(path="."),
+        "partition",
+        "listing",
+        "text_field",
+        "id_field",
+        "language",
+        "reader",
     ),
     filtering: FilteringSettings = settings_options(
         FilteringSettings(rules=RULES, min_words=0), "rules", "min_words"

@@ -55,6 +55,7 @@ import msgspec
 from msgspec import structs
 
 from lc_assets.errors import BadInput
+from lc_assets.plugins import plugins
 from lc_assets.text.rules.columns import known_signals, words_allowed
 from lc_assets.text.rules.line_rules import line_rules_of
 from lc_assets.text.rules.rules import UNEDITED, LineEdit, Rule, RuleSet
@@ -92,16 +93,13 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def preset_names() -> list[str]:
-    """Names of the rule sets that come with the package.
+    """Names of the rule sets that come with this package and others.
 
     >>> {"longcrawl64", "redpajama-lucie"} <= set(preset_names())
     True
     """
-    return sorted(
-        file.name.removesuffix(".toml")
-        for file in _PRESETS.iterdir()
-        if file.name.endswith(".toml")
-    )
+    own = (file.name for file in _PRESETS.iterdir() if file.name.endswith(".toml"))
+    return sorted({*(name.removesuffix(".toml") for name in own), *plugins("rules")})
 
 
 def read_rules(name_or_path: str) -> RuleSet:
@@ -118,7 +116,7 @@ def read_rules(name_or_path: str) -> RuleSet:
     """
     if name_or_path == NO_RULES:
         return RuleSet(NO_RULES, ())
-    return parse_rules(_text_of(_find(name_or_path), name_or_path), where=name_or_path)
+    return parse_rules(_text_of(name_or_path), where=name_or_path)
 
 
 def parse_rules(text: str, *, where: str) -> RuleSet:
@@ -212,14 +210,14 @@ def rule_on(column: str, **bounds: float | None) -> Rule:
     return _rule(table | ({"words": words} if colon else {}), "")
 
 
-def _find(name_or_path: str) -> Traversable | Path:
-    preset = _PRESETS / f"{name_or_path}.toml"
-    if _PRESET_NAME.fullmatch(name_or_path) and preset.is_file():
-        return preset
-    return Path(name_or_path)
-
-
-def _text_of(file: Traversable | Path, where: str) -> str:
+def _text_of(where: str) -> str:
+    """The TOML text of a preset, or of another package's or any file."""
+    file: Traversable | Path = Path(where)
+    if _PRESET_NAME.fullmatch(where):
+        if (preset := _PRESETS / f"{where}.toml").is_file():
+            file = preset
+        elif where in plugins("rules"):
+            return str(plugins("rules")[where].load())
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -39,6 +39,7 @@ from lc_assets.execution.containment import skipping
 from lc_assets.formats.corpora.reading import TEXT_FIELDS
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
+from lc_assets.plugins import package_of, plugin
 from lc_assets.sources.files import FileSource
 from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_of_key
@@ -207,6 +208,8 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
         }
         if source.quality != "fast":
             read["source"]["quality"] = source.quality
+        if source.reader:
+            read["source"]["reader"] = package_of(plugin("readers", source.reader))
     if _keeps_perplexity(recipe):
         read["perplexity"] = True
     if fields := _fields_read(recipe, of_files=source.kind == "files"):
