@@ -45,6 +45,7 @@ from lc_assets.orchestration.assets import asset_of, checks_of, jobs_of
 from lc_assets.orchestration.automation import DagsterPlanner, OutOfDate, nightly_schedules
 from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets.orchestration.sensors import sensors_of
+from lc_assets.orchestration.staleness import staleness_checks, staleness_sensor
 from lc_assets.sources.opening import known_snapshots
 from lc_assets.stages.catalogue import STAGES
 
@@ -115,12 +116,24 @@ def build_defs(
             for stage in stages
         ],
         asset_checks=[
-            checks_of(one, dg.AssetKey(one.name), partitions[one.partitioned_by]) for one in stages
+            *(
+                checks_of(one, dg.AssetKey(one.name), partitions[one.partitioned_by])
+                for one in stages
+            ),
+            staleness_checks(planner, ASSET_OF),
         ],
         jobs=jobs_of(stages),
-        sensors=sensors_of(
-            planner, resource, ASSET_OF, own=snapshots, look_every=look_every, running=automation
-        ),
+        sensors=[
+            *sensors_of(
+                planner,
+                resource,
+                ASSET_OF,
+                own=snapshots,
+                look_every=look_every,
+                running=automation,
+            ),
+            staleness_sensor(planner, ASSET_OF),
+        ],
         schedules=nightly_schedules(planner, ASSET_OF, running=automation),
         resources=_resources(resource, recipe=str(own_recipe or "")),
         executor=dg.in_process_executor,  # a stage has its own workers; a step costs 0.02 s

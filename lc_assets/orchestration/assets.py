@@ -12,10 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.data_version import DEFAULT_DATA_VERSION
+from dagster._core.execution.plan.execute_step import _build_data_version_tags, _InputProvenanceData
 
 from lc_assets.build.building import check_input_of, run_check
 from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import CheckResult, Stage
+from lc_assets.build.stage import BuildContext, CheckResult, Stage
 from lc_assets.errors import LcError
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL, Lake
@@ -35,7 +37,7 @@ from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
 SNAPSHOT_JOB = "snapshot"
 """The job of everything that makes one snapshot's rows: those of `PARTS`."""
-PARTS = ("snapshot_documents", "withdrawn", "snapshot_rows")
+PARTS = ("snapshot_documents", "snapshot_rows")
 
 JOBS: Mapping[str, str] = {
     SNAPSHOT_JOB: "Everything of one crawl snapshot, from what is upstream to Megatron's files.",
@@ -84,7 +86,7 @@ def asset_of(
         pool=stage.pool,
         code_version=code_version_of(stage, recipe, snapshots),
         partitions_def=partitions,
-        deps=[_dep(stage, upstream, recipe, snapshots) for upstream in stage.reads],
+        deps=list(_deps(stage)),
         owners=["team:lc_assets"],
         tags={"lc_assets/stage": stage.name, "lc_assets/per": stage.partitioned_by},
         automation_condition=condition,
@@ -94,6 +96,7 @@ def asset_of(
     ) -> dg.MaterializeResult:
         key = GLOBAL if partitions is None else context.partition_key
         with build_context.open(context.log) as opened:
+            _build_whole(context, opened, stage, snapshots)
             state = stage.state(opened, parse_snapshot(key)) if stage.state else None
             built = stage.build(opened, key)
             return result_of(stage, built, shown(stage, opened, built), state=state)
@@ -114,20 +117,51 @@ def code_version_of(stage: Stage, recipe: Recipe, snapshots: Sequence[SnapshotId
     return f"{stage.code_version}-{short(digest_of([stage.params(recipe, key) for key in keys]))}"
 
 
-def _dep(
-    stage: Stage, upstream: str, recipe: Recipe, snapshots: Sequence[SnapshotId]
-) -> dg.AssetDep:
-    """Which partitions of an upstream asset a partition reads."""
-    key = dg.AssetKey(upstream)
-    if stage_named(upstream).partitioned_by == "nothing" or not stage.reads_others:
-        return dg.AssetDep(key)
-    if stage.partitioned_by != "snapshot":
-        return dg.AssetDep(key, partition_mapping=dg.AllPartitionMapping())
-    mapping: dict[str, list[str]] = {
-        other: [own for own in snapshots if stage.is_fed_by(recipe, own, upstream, other)]
-        for other in snapshots
-    }
-    return dg.AssetDep(key, partition_mapping=dg.StaticPartitionMapping(mapping))
+def _deps(stage: Stage) -> Iterator[dg.AssetDep]:
+    """The edges to upstream assets. Dagster follows them downstream too, and a backfill would build
+    what it reaches: a snapshot is linked with the same snapshot only, although it may read older
+    ones, and instead of with `_read_whole` with what these read. The planner knows all of it.
+    """
+    whole = _read_whole(stage)
+    names = dict.fromkeys((*stage.reads, *(name for one in whole for name in one.reads)))
+    for upstream in names.keys() - {one.name for one in whole}:
+        per = stage_named(upstream).partitioned_by
+        everything = per not in {"nothing", stage.partitioned_by}
+        mapping = dg.AllPartitionMapping() if everything else None
+        yield dg.AssetDep(dg.AssetKey(upstream), partition_mapping=mapping)
+
+
+def _read_whole(stage: Stage) -> list[Stage]:
+    """The stages without partitions that a stage of one snapshot reads: its steps build them."""
+    whole = (stage_named(name) for name in stage.reads if stage.partitioned_by == "snapshot")
+    return [upstream for upstream in whole if upstream.partitioned_by == "nothing"]
+
+
+def _build_whole(
+    context: dg.AssetExecutionContext,
+    opened: BuildContext,
+    stage: Stage,
+    snapshots: Sequence[SnapshotId],
+) -> None:
+    """Build what `_read_whole` names, where it is out of date. The history gets the event that its
+    own step would leave: with the newest events of what it reads.
+    """
+    for upstream in _read_whole(stage):
+        built = upstream.build(opened, GLOBAL)
+        made = result_of(upstream, built, shown(upstream, opened, built))
+        read = {}
+        for key in map(dg.AssetKey, upstream.reads):
+            event = context.instance.get_latest_data_version_record(key)
+            read[key] = _InputProvenanceData(
+                data_version=DEFAULT_DATA_VERSION, storage_id=event.storage_id if event else None
+            )
+        tags = _build_data_version_tags(
+            dg.DataVersion(built.published.receipt.digest),
+            code_version_of(upstream, opened.recipe, snapshots),
+            read,
+            data_version_is_user_provided=True,
+        )
+        context.log_event(dg.AssetMaterialization(upstream.name, metadata=made.metadata, tags=tags))
 
 
 def jobs_of(stages: Sequence[Stage]) -> list[Any]:

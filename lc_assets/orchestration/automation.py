@@ -79,16 +79,19 @@ class DagsterPlanner:
     requested: set[str] = field(default_factory=set)
     _planned: tuple[datetime, list[Run]] | None = field(default=None, repr=False)
 
-    def runs(self) -> list[Run]:
-        """What can be built now, except for snapshots without a manifest and versions that a check
-        has rejected.
+    def plans(self) -> list[Plan]:
+        """The plan of every partition, except for snapshots without a manifest.
 
         Raises:
             LcError: when the recipe or a file that it names cannot be read.
         """
         lake = self.lake()
         begun = [key for key in lake.keys(raw.STAGE.name) if key in self.snapshots]
-        return runs_of(plan(lake, self.recipe(), begun)) if begun else []
+        return plan(lake, self.recipe(), begun) if begun else []
+
+    def runs(self) -> list[Run]:
+        """What can be built now, except for versions that a check has rejected; see `plans`."""
+        return runs_of(self.plans())
 
     def buildable(self, stage: str, moment: datetime) -> dict[str, tuple[Plan, Run]]:
         """Partitions of a stage that can be built now, with their runs; planned once per

@@ -90,9 +90,7 @@ class Development:
         settings = settings.replace(AS_MANY, f"max_concurrent_runs: {AT_ONCE}")
         (home / "dagster.yaml").write_text(settings)
         (folder / "location.py").write_text(LOCATION)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         command = ["dagster", "dev", "-f", "location.py", "--host", "127.0.0.1", "--port"]
         with (folder / "dagster.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -163,10 +161,22 @@ class Development:
             return False
 
     def _ask(self, query: str, **variables: str) -> Any:
-        asked = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        content = json.dumps({"query": query, "variables": variables})
-        with contextlib.closing(asked):
-            asked.request("POST", "/graphql", content, {"Content-Type": "application/json"})
-            answer = json.load(asked.getresponse())
-        assert "errors" not in answer, answer
-        return answer["data"]
+        return ask(self.port, query, **variables)
+
+
+def free_port() -> int:
+    """A port that no process listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def ask(port: int, query: str, **variables: Any) -> Any:
+    """What the web server's GraphQL API answers."""
+    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    content = json.dumps({"query": query, "variables": variables})
+    with contextlib.closing(asked):
+        asked.request("POST", "/graphql", content, {"Content-Type": "application/json"})
+        answer = json.load(asked.getresponse())
+    assert "errors" not in answer, answer
+    return answer["data"]

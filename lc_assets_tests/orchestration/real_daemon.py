@@ -82,16 +82,17 @@ class Deployment:
         }
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start the daemon; it starts the code server. Schedules are off, so that nothing depends
-        on the time of day.
+    def start(self, *program: str) -> None:
+        """Start the daemon, or another program of Dagster's; it starts the code server. Schedules are
+        off, so that nothing depends on the time of day.
         """
         self.command("dagster", "instance", "info")  # the first use of a home must be alone
         if self.environment["LC_AUTOMATION"] == "on":
             for schedule in KINDS:
                 self.command("dagster", "schedule", "stop", schedule, "-m", "lc_assets.definitions")
         with (self.folder / "daemon.log").open("ab") as log:
-            command = [_script("dagster-daemon"), "run", "-m", "lc_assets.definitions"]
+            name, *arguments = program or ("dagster-daemon", "run")
+            command = [_script(name), *arguments, "-m", "lc_assets.definitions"]
             self.process = subprocess.Popen(
                 command,
                 env=self.environment,

@@ -9,6 +9,7 @@ import dagster as dg
 import msgspec
 import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.execution.asset_backfill import AssetBackfillData
 from dagster._core.loader import LoadingContextForTest
 
 from lc_assets.build.recipe import Recipe
@@ -73,7 +74,8 @@ class CodeLocation:
     def run_all(self, snapshots=SNAPSHOTS) -> None:
         for snapshot in snapshots:
             self.run("snapshot", snapshot)
-        self.run("all_snapshots")
+        for job in ("withdrawn", "all_snapshots"):
+            self.run(job)
         for mix in sorted(self.recipe.blended_mix):
             self.run("mixes", mix)
         self.run("card")
@@ -156,13 +158,50 @@ def test_the_code_location_is_loadable():
 
 
 def test_the_graph_follows_the_chain():
-    """The edges between assets are the stages' own."""
-    asset_of = {stage.name: name for name, stage in BY_NAME.items()}
+    """The edges between assets are the stages' own, except for the one from all snapshots' withdrawals
+    back to each snapshot: that snapshot's step builds them, and follows what they read.
+    """
     specs = {spec.key.to_user_string(): spec for spec in build_defs().resolve_all_asset_specs()}
-    for name, stage in BY_NAME.items():
-        assert {dep.asset_key.to_user_string() for dep in specs[name].deps} == {
-            asset_of[other] for other in stage.upstream
-        }
+    differing = {
+        (name, other)
+        for name, stage in BY_NAME.items()
+        for other in {*stage.upstream}
+        ^ {dep.asset_key.to_user_string() for dep in specs[name].deps}
+    }
+    withdrawals = "snapshot_withdrawals"
+    assert differing == {
+        (withdrawals, other)
+        for other in ("withdrawn_documents", *BY_NAME["withdrawn_documents"].upstream)
+        if other not in BY_NAME[withdrawals].upstream or other == "withdrawn_documents"
+    }
+
+
+@pytest.mark.filterwarnings("ignore:Function `AssetSelection.sources`")  # of Dagster by itself
+@pytest.mark.parametrize("chosen", [["2014-15"], ["2023-06", "2014-15"]])
+def test_a_backfill_targets_the_chosen_snapshots_only(chosen):
+    """Of every asset of a snapshot, whatever older snapshots it reads; each snapshot is one run."""
+    graph = build_defs().resolve_asset_graph()
+    with dg.DagsterInstance.ephemeral() as instance:
+        target = AssetBackfillData.from_asset_partitions(
+            graph, chosen, sorted(graph.materializable_asset_keys), instance, 0.0, False
+        ).target_subset
+    assert {
+        asset.to_user_string(): sorted(subset.get_partition_keys())
+        for asset, subset in target.partitions_subsets_by_asset_key.items()
+        if asset.to_user_string() != "blended_mix"
+    } == {
+        name: sorted(chosen)
+        for name, stage in BY_NAME.items()
+        if stage.partitioned_by == "snapshot"
+    }
+
+
+def test_the_job_of_a_snapshot_can_be_launched_as_one_run():
+    """All its assets have the same partitions, so the dialog offers a single run beside a backfill."""
+    job = build_defs().resolve_job_def("snapshot")
+    assert {
+        job.asset_layer.get(key).partitions_def for key in job.asset_layer.executable_asset_keys
+    } == {job.partitions_def}
 
 
 def test_the_chain_lists_what_is_read_before_what_reads_it():
@@ -394,11 +433,10 @@ def test_columns_are_followed_to_where_they_come_from(finished):
         "token_documents",
         "token_grid",
     }
-    specs = {spec.key.to_user_string(): spec for spec in finished.defs.resolve_all_asset_specs()}
     for name, lineage in followed.items():
         assert set(lineage.deps_by_column) <= schemas[name]
         for deps in lineage.deps_by_column.values():
-            assert {dep.asset_key for dep in deps} <= {dep.asset_key for dep in specs[name].deps}
+            assert {dep.asset_key.to_user_string() for dep in deps} <= {*BY_NAME[name].upstream}
             assert all(dep.column_name in schemas[dep.asset_key.to_user_string()] for dep in deps)
 
 

@@ -480,14 +480,18 @@ def test_a_schedules_own_tick_asks_for_the_same(built, tmp_path):
 
 
 def test_what_asks_is_off_by_default_and_on_by_one_switch():
-    """Sensors and schedules: stopped, running, and a word that is neither."""
+    """Sensors and schedules: stopped, running, and a word that is neither; what only records
+    staleness runs in any case.
+    """
     for said, status in (("off", "STOPPED"), ("on", "RUNNING")):
         defs = from_environment({"LC_AUTOMATION": said})
         found = {made.name: made.default_status.value for made in [*defs.sensors, *defs.schedules]}
-        assert found == dict.fromkeys(
-            ("upstream", "out_of_date", "nightly", "nightly_mixes"), status
-        )
-    assert all(made.default_status.value == "STOPPED" for made in from_environment({}).sensors)
+        asking = ("upstream", "out_of_date", "nightly", "nightly_mixes")
+        assert found == dict.fromkeys(asking, status) | {"staleness": "RUNNING"}
+    off = {
+        made.name for made in from_environment({}).sensors if made.default_status.value == "STOPPED"
+    }
+    assert off == {"upstream", "out_of_date"}
     with pytest.raises(BadInput, match="LC_AUTOMATION is 'yes'; expected on or off"):
         from_environment({"LC_AUTOMATION": "yes"})
 
