@@ -34,6 +34,7 @@ COMMAND_GROUPS = {
     "Build": {
         "demo:lakes.demo": "Build the whole chain over a sample of real prose",
         "sample:lakes.demo": "Write crawl snapshots of real prose in RedPajama-V2's layout",
+        "init:lakes.init": "Write a folder from which Dagster and lc work on one lake",
         "build:lakes.build": "Filter, deduplicate and tokenize documents of one's own",
         "plan:lakes.plan": "List what is out of date, why, and what building it takes",
         "rebuild:lakes.rebuild": "Build what is out of date, in order, and nothing else",
@@ -158,7 +159,7 @@ app = typer.Typer(
     cls=MainGroup,
     name="lc",
     help="Turn web crawls and other corpora into long-context pre-training data. "
-    "`dagster dev` builds the same in the Dagster UI.",
+    "`dg dev` builds the same in the Dagster UI.",
     epilog="Example: lc demo",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -45,6 +45,7 @@ def test_help_names_every_command_and_an_example(lc):
         "diff",
         "explain",
         "filter",
+        "init",
         "links",
         "longpack",
         "minhash",

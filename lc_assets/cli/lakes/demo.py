@@ -17,6 +17,7 @@ from lc_assets.cli.inspect.batch import batch
 from lc_assets.cli.inspect.in_lake import recognize
 from lc_assets.cli.inspect.show import show_artefact
 from lc_assets.cli.inspect.trace_shown import show_span
+from lc_assets.cli.lakes.init import instance_settings
 from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of
 from lc_assets.cli.lakes.rebuild import run
 from lc_assets.cli.printing import heading, lasted, say
@@ -45,15 +46,6 @@ HELDOUT_FRACTION = 0.1
 MIN_WORDS = 16_000
 SEQUENCE_LENGTH = 8192
 
-DAGSTER_YAML = """\
-# The instance of `lc demo`: Dagster's history of it. The lake's receipts say what was built, and
-# from what.
-telemetry:
-  enabled: false
-nux:
-  enabled: false
-"""
-
 
 class Workplace:
     """The demo's folders: everything is below ``root``, except a lake elsewhere.
@@ -76,7 +68,7 @@ class Workplace:
         rewritten.
         """
         self.dagster_home.mkdir(parents=True, exist_ok=True)
-        files = {self.dagster_home / "dagster.yaml": DAGSTER_YAML, self.recipe: recipe}
+        files = {self.dagster_home / "dagster.yaml": instance_settings(), self.recipe: recipe}
         for path, content in files.items():
             if not path.is_file() or path.read_text("utf-8") != content:
                 path.write_text(content, "utf-8")
