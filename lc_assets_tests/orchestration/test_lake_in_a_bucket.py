@@ -107,7 +107,7 @@ def test_requests_are_bounded_and_listings_few(in_bucket):
             "mixes": 1,
             "card": 2,  # one, which reads nearly all of the others
         }[job]
-        assert sum(counted.values()) <= MOST_REQUESTS * (n_partitions + 1)  # and the plan
+        assert sum(counted.values()) <= MOST_REQUESTS * (n_partitions + 2)  # two for the plan
         assert counted["list"] <= 2 * n_partitions + 4 + len(STAGES)
 
 
