@@ -22,6 +22,7 @@ SKETCH_HASHES = 32
 """Hashes of a sketch."""
 MISSED = 1e-6
 """Greatest probability that two documents of the least similarity are not found."""
+_SOME = 4 * SKETCH_HASHES
 NONE = np.uint64(2**64 - 1)
 """Fills a sketch of fewer hashes."""
 MATCHES_AT_ONCE = 1 << 24
@@ -36,7 +37,11 @@ def sketch(text: str, shingles: Shingles = PUBLISHED_SHINGLES) -> UInt64s:
     grams, n_units = grams_of(text, shingles.size, shingles.of)
     found = np.full(SKETCH_HASHES, NONE)
     if n_units >= shingles.size:
-        least = ascending(grams)[:SKETCH_HASHES]
+        # Most texts repeat so little that few of the smallest hashes suffice.
+        some = np.partition(grams, _SOME)[:_SOME] if len(grams) > _SOME else grams
+        least = ascending(some)[:SKETCH_HASHES]
+        if len(least) < SKETCH_HASHES:
+            least = ascending(grams)[:SKETCH_HASHES]
         found[: len(least)] = least
     return found
 
