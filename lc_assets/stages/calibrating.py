@@ -10,6 +10,7 @@ ones, is not foreseen, and a mix is measured as one of equal parts.
 """
 
 import contextlib
+import itertools
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +35,9 @@ from lc_assets.stages.planning import keys_of, took
 from lc_assets.vocabulary import parse_snapshot
 
 SECONDS = 40.0
-"""How long builds are measured, after one that compiles the kernels."""
+"""How long builds are measured, after one in which all workers import libraries and compile."""
+LEAST_PARTS = 2
+"""For a line; unless there are no more shards."""
 
 
 class Line(NamedTuple):
@@ -83,7 +86,7 @@ def calibrate(
         context: whose lake is neither read nor written.
         snapshots: the partitions that are planned.
         at_once: how many workers the executor has; fewer shards would leave some idle.
-        seconds: no build begins that would probably end later.
+        seconds: no build but the first two begins that would probably end later.
 
     Raises:
         BadInput: when there are no files upstream.
@@ -138,13 +141,14 @@ def _parts(
     seconds: float,
 ) -> Iterator[tuple[Sequence[ShardFiles], Took]]:
     """Parts of the files, each twice as large, with what building them took."""
-    build(files[:1])
+    build(files[:n_files])
     begun = time.perf_counter()
-    while True:
+    for n_parts in itertools.count(1):
         started = time.perf_counter()
         yield files[:n_files], build(files[:n_files])
         now = time.perf_counter()
-        if n_files >= len(files) or now - begun + 2 * (now - started) > seconds:
+        is_late = n_parts >= LEAST_PARTS and now - begun + 2 * (now - started) > seconds
+        if n_files >= len(files) or is_late:
             return
         n_files *= 2
 

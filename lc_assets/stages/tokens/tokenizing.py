@@ -209,12 +209,14 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
                 dropped[reason] += 1
                 others.add(dropped_line(line, reason, value))
                 continue
-            line["tokenized_digest"] = task.digests.get(line["id"]) or text_digest(raw.encode())
-            del line["raw_content"]
+            content = raw.encode()
+            line["tokenized_digest"] = task.digests.get(line["id"]) or text_digest(content)
+            n_bytes = len(content)
+            del line["raw_content"], content
             megatron.add(np.append(ids, np.array(end, np.uint32)) if end else ids)
             sizes = {"n_tokens": len(ids) + len(end), "n_chars": len(raw)}
             terms = _terms(raw) if task.terms else {}
-            kept.add(line | sizes | {"document": n_kept, "n_bytes": most_tokens(raw)} | terms)
+            kept.add(line | sizes | {"document": n_kept, "n_bytes": n_bytes} | terms)
             n_kept += 1
     extra = {"tokens": megatron.n_tokens, "characters": n_chars, "shards": 1}
     extra |= {f"{REPLACED}: {kind}": n for kind, n in replaced.items()}
