@@ -50,7 +50,7 @@ def table_failures(path: Path, schema: pa.Schema, *, unique: str | None = None) 
 
 
 def checked_columns(path: Path, wanted: Sequence[str]) -> tuple[pa.Table, pa.Schema]:
-    """The columns of a table that are checked, and its schema.
+    """The columns of a table in which a value can be wrong, and its schema.
 
     Raises:
         CorruptFile: when it is not Parquet or lacks a ``wanted`` column; names the file.
@@ -58,7 +58,13 @@ def checked_columns(path: Path, wanted: Sequence[str]) -> tuple[pa.Table, pa.Sch
     with opened_table(path) as file:
         found = file.schema_arrow
         require_columns(found, wanted, path)
-        return whole_table(file, [name for name in found.names if name not in NOT_CHECKED]), found
+        return whole_table(file, [field.name for field in found if _is_checked(field)]), found
+
+
+def _is_checked(field: pa.Field) -> bool:
+    """Not a column of measures, of which there are many, and of which nothing is known."""
+    limited = field.name in UNSIGNED or field.name in {"id", "split"}
+    return field.name not in NOT_CHECKED and (limited or not _may_be_null(field))
 
 
 def misfits(name: str, found: pa.Schema, declared: pa.Schema) -> list[str]:

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import given, strategies as st
 
-from lc_assets.build.table_checks import failures_of, fits, table_failures
+from lc_assets.build.table_checks import checked_columns, failures_of, fits, table_failures
 from lc_assets.build.tables import TOKENIZED
 
 WORDS = {
@@ -51,6 +51,17 @@ def test_each_table_gets_its_own_failures(tmp_path):
     assert [bool(failures) for failures in said] == [False, False, True, True, True, False]
     for number in (2, 3, 4):
         assert all(words.startswith(f"{number:04d}.parquet: column ") for words in said[number])
+
+
+def test_only_columns_are_read_in_which_a_value_can_be_wrong(tmp_path):
+    """Not texts, nor the measures, of which a table has dozens; the schema names all of them."""
+    table = pa.Table.from_pylist(lines(0, 3), schema=TOKENIZED)
+    for name in ("a_measure", "raw_content"):
+        table = table.append_column(name, pa.array([0.5, None, 1.0]))
+    pq.write_table(table, tmp_path / "a.parquet")
+    read, found = checked_columns(tmp_path / "a.parquet", ["id"])
+    assert read.column_names == TOKENIZED.names
+    assert found.names == table.column_names
 
 
 def test_an_id_twice_in_a_table_is_found(tmp_path):
