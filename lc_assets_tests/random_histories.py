@@ -26,7 +26,7 @@ from lc_assets.formats.lists.withdrawal_lists import COLUMNS
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources import redpajama_v2
-from lc_assets.stages.deduplication.removals import removed_ids
+from lc_assets.stages.deduplication.removals import removals_in
 from lc_assets.stages.lineage.histories import filter_values
 from lc_assets.stages.lineage.tracing import row_of_order
 from lc_assets.stages.planning import plan
@@ -69,6 +69,7 @@ TEXTS = "no text has rows twice"
 WITHDRAWN = "what was withdrawn, and its copies, is not served again"
 COPIES = "one of near duplicates is served"
 HELDOUT = "nothing trained on is like a held-out document"
+ACROSS = "who goes across the split is like one that is served there"
 RELEASED = "a release stays whole"
 TRACED = "the values of a row's document are known"
 INVARIANTS = frozenset(
@@ -83,6 +84,7 @@ INVARIANTS = frozenset(
         WITHDRAWN,
         COPIES,
         HELDOUT,
+        ACROSS,
         RELEASED,
         TRACED,
     )
@@ -371,16 +373,25 @@ class World:
                 yield Violation(HELDOUT, f"{name} is trained on, {other} held out: {alike:.3f}")
 
     def _lost(self) -> Iterator[Violation]:
-        """Documents that were removed as near duplicates although none of their kind is served."""
+        """Documents that were removed as near duplicates, or as similar to one across the split,
+        although no such document is served.
+        """
         records, rows = self.documents(), self._rows()
         removals = self.lake.published("removed_documents").values()
-        reasons = {
-            name: reason for of in removals for name, reason in removed_ids(of.folder).items()
-        }
+        lines = {line["id"]: line for of in removals for line in removals_in(of.folder)}
+        reasons = {name: line["reason"] for name, line in lines.items()}
         threshold, texts = self.recipe.removed_documents.threshold, self._tokenized(records)
         short = {
             name for name, record in records.items() if len(record.text.split()) < TINY_ROW_TOKENS
         }
+        for name, line in lines.items():
+            if line["reason"] == "near heldout":
+                side = "heldout" if line["side"] == "train" else "train"
+                if not any(
+                    row["split"] == side and similarity(texts[of], texts[name]) >= FLOOR
+                    for of, row in rows.items()
+                ):
+                    yield Violation(ACROSS, f"{name}, {records[name]}: for {line['kept_id']!r}")
         for name, reason in reasons.items():
             if reason != "near duplicate" or name in short:
                 continue

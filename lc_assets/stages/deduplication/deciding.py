@@ -1,12 +1,13 @@
 """Decide which documents are kept, from facts and pairs, in SQL. No text is read.
 
 Kinds are applied one after the other (digest, text, url, near), each to the documents that the
-kinds before it kept. Of the documents with one key, the preferred one is kept. Near duplicates are
-decided in order of preference: a document is removed if one that was kept before is at least as
-similar as the threshold. So every removed document has a kept one that it is a duplicate of.
+kinds before it kept. Of the documents with one key, the preferred one is kept. The rest is decided
+in one pass, in order of preference: a document is removed if one that was kept before is at least
+as similar as the threshold, or as the floor and on the other side of the split. So every removed
+document has a kept one that it is a duplicate of, or too similar to.
 
-A document that another rule excludes (too short, contaminated, withdrawn, near held-out) comes last
-in the order, and none is removed for it.
+A document that another rule excludes (too short, contaminated, withdrawn) comes last in the order,
+and none is removed for it.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -39,6 +40,8 @@ REASONS = {
     NEAR: "near duplicate",
 }
 
+_IN_ONE_PASS = f"({quoted(REASONS[NEAR])}, {quoted(NEAR_HELDOUT)})"
+NO_SIDES = pa.schema({"id": "string", "held": "bool"}).empty_table()
 _NOTHING = {
     "removed": "number BIGINT, for_number BIGINT, reason VARCHAR",
     "texts": "number BIGINT, first BIGINT",
@@ -72,7 +75,11 @@ def decide(
     by: Sequence[str],
     prefer: Sequence[str],
     threshold: float,
+    *,
+    sides: pa.Table = NO_SIDES,
+    floor: float = 1.0,
     ineligible: Collection[str] = (),
+    last: Collection[str] = (),
 ) -> None:
     """Make the tables that `removed_query` and `clusters_query` read.
 
@@ -82,23 +89,30 @@ def decide(
         by: kinds, of `REASONS`.
         prefer: which document is kept, as in `RemovalSettings.prefer`.
         threshold: least similarity of near duplicates.
+        sides: by ``id``, whether a document is ``held`` out; the split concerns no others.
+        floor: least similarity of documents that must not be on both sides.
         ineligible: ids of documents that another rule excludes: none is removed for one of them.
+        last: ids of documents that come after all others that are eligible.
     """
     for table, columns in _NOTHING.items():
         database.do(f"CREATE OR REPLACE TABLE {table} ({columns})")
-    database.connection.register("ineligible", pa.table({"id": pa.array(ineligible, pa.string())}))
+    for name, ids in (("ineligible", ineligible), ("late", last)):
+        database.connection.register(name, pa.table({"id": pa.array(ids, pa.string())}))
+    database.connection.register("sides", sides)
     database.do(f"""CREATE OR REPLACE TABLE ranked AS
         WITH known AS (
-            SELECT facts.*, ineligible.id IS NOT NULL AS is_ineligible
-            FROM facts LEFT JOIN ineligible USING (id))
-        SELECT number, is_ineligible,
-               row_number() OVER (ORDER BY is_ineligible, {in_order(prefer)}) - 1 AS rank
+            SELECT facts.*, held, ineligible.id IS NOT NULL AS is_ineligible,
+                   late.id IS NOT NULL AS is_late
+            FROM facts LEFT JOIN ineligible USING (id) LEFT JOIN late USING (id)
+            LEFT JOIN sides USING (id))
+        SELECT number, is_ineligible, held,
+               row_number() OVER (ORDER BY is_ineligible, is_late, {in_order(prefer)}) - 1 AS rank
         FROM known""")
     for kind in (DIGEST, TEXT, URL):
         if kind in by:
             _remove_equal(database, kind)
-    if NEAR in by:
-        _remove_near(database, threshold)
+    if NEAR in by or sides.num_rows:
+        _remove_similar(database, threshold, floor, near=NEAR in by)
 
 
 def _sharing(kind: str, table: str) -> str:
@@ -122,17 +136,21 @@ def _remove_equal(database: Queries, kind: str) -> None:
         """)
 
 
-def _remove_near(database: Queries, threshold: float) -> None:
+def _remove_similar(database: Queries, threshold: float, floor: float, *, near: bool) -> None:
     """Go through the texts of the remaining documents by rank: remove one if one that was kept is
-    similar. Of one text, all documents but the first are removed too.
+    similar (with ``near``), or is across the split and similar. With ``near``, all documents of one
+    text but the first are removed too.
     """
-    database.do(f"CREATE OR REPLACE TABLE texts AS {_sharing(TEXT, 'facts')}")
+    least = min(threshold, floor) if near else floor
+    is_near = f"similarity >= {threshold!r}" if near else "false"
+    if near:
+        database.do(f"CREATE OR REPLACE TABLE texts AS {_sharing(TEXT, 'facts')}")
     database.do("""CREATE OR REPLACE TABLE remaining AS
-        SELECT number, coalesce(first, number) AS text, rank, is_ineligible
+        SELECT number, coalesce(first, number) AS text, rank, is_ineligible, held
         FROM ranked LEFT JOIN texts USING (number) ANTI JOIN removed USING (number)""")
     database.do("""CREATE OR REPLACE TABLE best AS
         SELECT text, min(rank) AS rank, arg_min(number, rank) AS number,
-               arg_min(is_ineligible, rank) AS is_ineligible
+               arg_min(is_ineligible, rank) AS is_ineligible, first(held ORDER BY rank) AS held
         FROM remaining GROUP BY text""")
     database.do(f"""CREATE OR REPLACE TABLE likeness AS
         SELECT least(one, other) AS one, greatest(one, other) AS other,
@@ -140,19 +158,26 @@ def _remove_near(database: Queries, threshold: float) -> None:
         FROM (SELECT coalesce(l.first, a_number) AS one, coalesce(r.first, b_number) AS other,
                      similarity
               FROM pairs LEFT JOIN texts l ON l.number = a_number
-              LEFT JOIN texts r ON r.number = b_number WHERE similarity >= {threshold!r})
+              LEFT JOIN texts r ON r.number = b_number WHERE similarity >= {least!r})
         WHERE one <> other GROUP BY ALL""")
-    join_stars(
-        database,
-        "centres",
-        """SELECT least(l.rank, r.rank) AS lo, greatest(l.rank, r.rank) AS hi
+    database.do(f"""CREATE OR REPLACE TABLE edges AS
+        SELECT least(l.rank, r.rank) AS lo, greatest(l.rank, r.rank) AS hi,
+               NOT ({is_near}) AS is_across
         FROM likeness JOIN best l ON l.text = one JOIN best r ON r.text = other
-        WHERE NOT (CASE WHEN l.rank < r.rank THEN l.is_ineligible ELSE r.is_ineligible END)""",
-    )
+        WHERE CASE WHEN {is_near}
+            THEN NOT (CASE WHEN l.rank < r.rank THEN l.is_ineligible ELSE r.is_ineligible END)
+            ELSE similarity >= {floor!r} AND l.held <> r.held END""")
+    join_stars(database, "centres", "SELECT lo, hi FROM edges")
     database.do(f"""INSERT INTO removed
-        SELECT o.number, k.number, {quoted(REASONS[NEAR])}
-        FROM remaining o JOIN best b USING (text) LEFT JOIN centres ON centres.number = b.rank
-        JOIN best k ON k.rank = coalesce(centre, b.rank)
+        WITH stars AS (
+            SELECT hi, arg_min(lo, (is_across, lo)) AS lo, bool_and(is_across) AS is_across
+            FROM edges JOIN centres ON number = hi AND centre <> hi
+            JOIN centres k ON k.number = lo AND k.centre = lo GROUP BY hi)
+        SELECT o.number, k.number, CASE WHEN is_across AND o.number = b.number
+               THEN {quoted(NEAR_HELDOUT)} ELSE {quoted(REASONS[NEAR])} END
+        FROM remaining o JOIN best b USING (text) LEFT JOIN stars ON hi = b.rank
+        JOIN best k ON k.rank = CASE WHEN is_across AND o.number <> b.number THEN b.rank
+                                     ELSE coalesce(lo, b.rank) END
         WHERE o.number <> k.number AND NOT k.is_ineligible""")
 
 
@@ -179,6 +204,9 @@ def _why(prefer: Sequence[str]) -> str:
             differ = f"(k.source = {quoted(name)}) <> (o.source = {quoted(name)})"
             cases.append(f"WHEN {differ} THEN {quoted(f'from {name}')}")
     return f"CASE {' '.join(cases)} ELSE 'first by id' END"
+
+
+_WHY_ACROSS = "CASE WHEN held THEN 'the other is trained on' ELSE 'the other is held out' END"
 
 
 _LIKENESS = """
@@ -208,7 +236,7 @@ def removed_query(prefer: Sequence[str]) -> str:
     """The excluded documents: the document that each is a duplicate of, the one that is finally
     kept, their similarity, and the reason for the choice.
     """
-    text, near = quoted(REASONS[TEXT]), quoted(REASONS[NEAR])
+    text = quoted(REASONS[TEXT])
     return f"""
         WITH ends AS (
             SELECT c.number, c.for_number AS kept, c.reason,
@@ -217,9 +245,10 @@ def removed_query(prefer: Sequence[str]) -> str:
             LEFT JOIN removed r2 ON r2.number = r1.for_number
             LEFT JOIN removed r3 ON r3.number = r2.for_number)
         SELECT o.id, c.reason, k.id AS for_id, e.id AS kept_id,
-               CASE WHEN c.reason = {text} OR c.reason = {near} AND {_SAME_TEXT} THEN 1.0
-                    WHEN c.reason = {near} THEN l.similarity END AS similarity,
-               {_why(prefer)} AS why
+               CASE WHEN c.reason = {text} OR c.reason IN {_IN_ONE_PASS} AND {_SAME_TEXT} THEN 1.0
+                    WHEN c.reason IN {_IN_ONE_PASS} THEN l.similarity END AS similarity,
+               CASE WHEN c.reason = {quoted(NEAR_HELDOUT)} THEN {_WHY_ACROSS}
+                    ELSE {_why(prefer)} END AS why
         FROM ends c JOIN ranked USING (number)
         JOIN facts o ON o.number = c.number JOIN facts k ON k.number = c.kept
         JOIN facts e ON e.number = c.last {_LIKENESS}"""
@@ -233,85 +262,18 @@ def compared_query(by: Sequence[str], floor: float) -> str:
     return f"SELECT id FROM facts WHERE number IN ({' UNION '.join(numbers)}) ORDER BY id"
 
 
-def kept_for_others(database: Queries, not_served: Collection[str]) -> set[str]:
-    """Those of some documents, by id, that any other document was removed for."""
-    ids = pa.array(not_served, pa.string())
-    database.connection.register("not_served", pa.table({"id": ids}))
-    lines = database.lines("""
-        SELECT DISTINCT k.id FROM removed JOIN facts o USING (number)
-        JOIN facts k ON k.number = for_number
-        SEMI JOIN not_served ON not_served.id = k.id
-        ANTI JOIN not_served ON not_served.id = o.id""")
-    return {line["id"] for line in lines}
-
-
-def across_the_split(
-    database: Queries, *, floor: float, without: Collection[str] = ()
-) -> dict[str, dict[str, Any]]:
-    """Lines, as of `removed_query`, of the documents that are kept so far, but similar to a kept
-    one on the other side of the split: of an older snapshot, or of the same one and held out.
-
-    Args:
-        database: after `decide`, with ``sides``: by id, whether a document is held out.
-        floor: least similarity.
-        without: ids of documents that are not served.
-
-    Returns:
-        The lines, by id.
+def kept_for_others(database: Queries, withdrawn: Collection[str]) -> set[str]:
+    """Those that others were removed for, by id, of the documents that are not served: withdrawn,
+    or similar to one across the split. The others are neither.
     """
-    near = f"FROM pairs WHERE similarity >= {floor!r}"
-    database.connection.register("without", pa.table({"id": pa.array(without, pa.string())}))
-    database.do(f"""CREATE OR REPLACE TABLE placed AS
-        SELECT number, id, held,
-               row_number() OVER (ORDER BY split_part(id, '/', 1), NOT held, id) - 1 AS place
-        FROM facts JOIN sides USING (id) JOIN ranked USING (number)
-        ANTI JOIN removed USING (number) ANTI JOIN without USING (id)
-        WHERE NOT is_ineligible AND number IN (SELECT a_number {near} UNION SELECT b_number {near})
-        """)
-    database.do(f"""CREATE OR REPLACE TABLE across AS
-        SELECT least(l.place, r.place) AS lo, greatest(l.place, r.place) AS hi, similarity
-        FROM pairs JOIN placed l ON l.number = a_number
-        JOIN placed r ON r.number = b_number
-        WHERE similarity >= {floor!r} AND l.held <> r.held""")
-    join_stars(database, "served", "SELECT lo, hi FROM across")
+    ids = pa.table({"id": pa.array(withdrawn, pa.string())})
+    database.connection.register("withdrawn", ids)
     lines = database.lines(f"""
-        SELECT o.id, {quoted(NEAR_HELDOUT)} AS reason, k.id AS for_id, k.id AS kept_id, similarity,
-               CASE WHEN o.held THEN 'the other is trained on'
-                    ELSE 'the other is held out' END AS why
-        FROM across JOIN placed o ON o.place = hi JOIN placed k ON k.place = lo
-        JOIN served so ON so.number = hi JOIN served sk ON sk.number = lo
-        WHERE so.centre <> hi AND sk.centre = lo
-        QUALIFY row_number() OVER (PARTITION BY o.id ORDER BY similarity DESC, k.id) = 1""")
-    return {line["id"]: line for line in lines}
-
-
-def for_served_ones(
-    database: Queries, across: dict[str, dict[str, Any]], *, floor: float, without: Collection[str]
-) -> list[dict[str, Any]]:
-    """Lines of `across_the_split` of several rounds: each for the document that is served in the
-    end, and most similar to it; for none where that of an earlier round is not served either.
-
-    Args:
-        database: after the last round.
-        across: the lines, by id.
-        floor: least similarity.
-        without: ids of documents that are not served.
-    """
-    ids = pa.table({"id": pa.array([*across, *without], pa.string())})
-    database.connection.register("excluded", ids)
-    found = database.lines(f"""
-        WITH likes AS (SELECT a_number AS number, b_number AS other, similarity FROM pairs
-            UNION ALL SELECT b_number, a_number, similarity FROM pairs)
-        SELECT o.id, k.id AS kept_id, similarity FROM likes
-        JOIN facts o ON o.number = likes.number JOIN sides so ON so.id = o.id
-        JOIN excluded ON excluded.id = o.id
-        JOIN facts k ON k.number = other JOIN sides sk ON sk.id = k.id
-        JOIN ranked ON ranked.number = other
-        ANTI JOIN removed ON removed.number = other ANTI JOIN excluded e ON e.id = k.id
-        WHERE similarity >= {floor!r} AND so.held <> sk.held AND NOT is_ineligible
-        QUALIFY row_number() OVER (PARTITION BY o.id ORDER BY similarity DESC, k.id) = 1""")
-    served = {line["id"]: line | {"for_id": line["kept_id"]} for line in found}
-    return [line | served.get(name, {"kept_id": ""}) for name, line in across.items()]
+        WITH away AS (SELECT number FROM facts SEMI JOIN withdrawn USING (id)
+            UNION SELECT number FROM removed WHERE reason = {quoted(NEAR_HELDOUT)})
+        SELECT DISTINCT facts.id FROM removed JOIN away ON away.number = for_number
+        JOIN facts ON facts.number = for_number ANTI JOIN away o ON o.number = removed.number""")
+    return {line["id"] for line in lines}
 
 
 def _line(name: str, reason: str, for_id: str, similarity: float, why: str) -> dict[str, Any]:

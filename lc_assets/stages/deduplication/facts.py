@@ -142,7 +142,7 @@ def gather_families(
             found = parquet([texts / name for name in names])
             measured = f"(SELECT id, length(raw_content) AS n_chars FROM {found}) USING (id)"
         database.do(f"""INSERT INTO members
-            SELECT id, {quoted(key)}, {quoted(f"{key} ")} || date_download, n_chars
+            SELECT id, {quoted(key)}, {quoted(f"{key} ")} || coalesce(date_download, ''), n_chars
             FROM {parquet([path])} SEMI JOIN family USING (id) JOIN {measured}""")
     no_keys = ", ".join(f"NULL::UBIGINT AS {name}" for name in _KEYS)
     database.do(f"""CREATE OR REPLACE TABLE facts AS

@@ -4,7 +4,7 @@ from collections import Counter
 
 from lc_assets.build.stage import CheckInput, CheckResult
 from lc_assets.build.tables import read_table
-from lc_assets.stages.deduplication.deciding import NEAR, REASONS, WITHDRAWN
+from lc_assets.stages.deduplication.deciding import NEAR, NEAR_HELDOUT, REASONS, WITHDRAWN
 from lc_assets.stages.deduplication.index import keyed_tables
 from lc_assets.stages.deduplication.removals import TABLE, removals_in, removed_ids
 from lc_assets.stages.withdrawal.snapshot_withdrawals import (
@@ -33,17 +33,18 @@ def removals_add_up(check_input: CheckInput) -> CheckResult:
 
 def every_near_duplicate_has_one_that_stays(check_input: CheckInput) -> CheckResult:
     """No document that is not withdrawn is excluded for one that is itself excluded, none without a
-    reason; and near duplicates are as similar as the threshold.
+    reason; near duplicates are as similar as the threshold, those across the split as the floor.
     """
-    lines = removals_in(check_input.folder)
-    least, served_not = check_input.fingerprint.params["threshold"], {line["id"] for line in lines}
+    lines, params = removals_in(check_input.folder), check_input.fingerprint.params
+    least = {REASONS[NEAR]: params["threshold"], NEAR_HELDOUT: params["heldout_floor"]}
+    served_not = {line["id"] for line in lines}
     withdrawn = _withdrawn(check_input)
     wrong = [
         line["id"]
         for line in lines
         if (line["kept_id"] in served_not and line["id"] not in withdrawn)
         or not line["why"]
-        or (line["reason"] == REASONS[NEAR] and line["similarity"] < least)
+        or (line["reason"] in least and line["similarity"] < least[line["reason"]])
     ]
     return CheckResult(
         passed=not wrong,

@@ -12,9 +12,9 @@ reason               the document
 ``same url``         has the URL of another one, which is kept; where the recipe says so
 ``near duplicate``   is at least as similar as the threshold to a document, of any snapshot, which
                      is kept
-``near heldout``     is a near duplicate of a kept one across the split: one is to be trained on,
-                     the other held out. The one of the newer snapshot is excluded; of one
-                     snapshot, the one to be trained on
+``near heldout``     is at least as similar as the floor to a kept one across the split: one is to
+                     be trained on, the other held out. As of near duplicates, the preferred one is
+                     kept
 ``contaminated``     holds too much of an evaluation item
 ``withdrawn``        must no longer be served (`lc_assets.stages.withdrawal.snapshot_withdrawals`)
 ===================  ==============================================================================
@@ -54,12 +54,10 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.stages.deduplication.deciding import (
     NEAR,
     WITHDRAWN,
-    across_the_split,
     clusters_query,
     compared_query,
     contaminated,
     decide,
-    for_served_ones,
     kept_for_others,
     removed_query,
     withdrawn,
@@ -180,8 +178,8 @@ def _duplicates(
         floor = min(settings.threshold, settings.heldout_floor)
         compared = [line["id"] for line in database.lines(compared_query(by, floor))]
         short = too_short(context, staging.inputs, compared)
-        _place_sides(database, staging, recipe)
-        across = _decide_all(database, by, recipe, excluded, short)
+        sides = _sides(database, staging, recipe)
+        _decide_all(database, by, recipe, excluded, short=short, sides=sides)
         ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
         removed = database.lines(f"SELECT * FROM ({removed_query(settings.prefer)}) WHERE {ours}")
         if settings.exact:  # only then are all snapshots read, and the clusters complete
@@ -194,11 +192,11 @@ def _duplicates(
                 staging.folder / CLUSTERS_FILE,
                 CLUSTERS,
             )
-        return [*(line for line in across if line["id"].startswith(f"{snapshot}/")), *removed]
+        return removed
 
 
-def _place_sides(database: Queries, staging: StagingFolder, recipe: Recipe) -> None:
-    """Make ``sides``: by id, whether a document of a pair is held out."""
+def _sides(database: Queries, staging: StagingFolder, recipe: Recipe) -> pa.Table:
+    """By ``id``, whether a document of a pair is ``held`` out."""
     near = f"FROM pairs WHERE similarity >= {recipe.removed_documents.heldout_floor!r}"
     lines = database.lines(f"""
         SELECT id, tokenized_digest FROM {parquet([*keyed_tables(staging.inputs).values()])}
@@ -207,7 +205,7 @@ def _place_sides(database: Queries, staging: StagingFolder, recipe: Recipe) -> N
         ORDER BY id""")
     held = held_out([line["tokenized_digest"] for line in lines], recipe.token_grid)
     ids = pa.array([line["id"] for line in lines], pa.string())
-    database.connection.register("sides", pa.table({"id": ids, "held": pa.array(held)}))
+    return pa.table({"id": ids, "held": pa.array(held)})
 
 
 def _decide_all(
@@ -215,24 +213,35 @@ def _decide_all(
     by: Sequence[str],
     recipe: Recipe,
     excluded: Sequence[Mapping[str, Any]],
+    *,
     short: set[str],
-) -> list[dict[str, Any]]:
-    """Decide who is kept, and return the lines of those excluded across the split. If a document
-    was removed for one of them, or only for a withdrawn one, decide again without that one.
+    sides: pa.Table,
+) -> None:
+    """Decide who is kept. If a document was removed for one that is withdrawn, or as a duplicate of
+    one that goes across the split, decide again: the former is ineligible, the latter comes last.
 
     Withdrawn documents are decided like others at first, so their copies keep their reasons.
     """
-    settings, across = recipe.removed_documents, dict[str, dict[str, Any]]()
+    settings, last = recipe.removed_documents, set[str]()
     gone = {line["id"] for line in excluded if line["reason"] == WITHDRAWN}
     ineligible = {line["id"] for line in excluded if line["reason"] != WITHDRAWN} | short
     while True:
-        decide(database, by, settings.prefer, settings.threshold, ineligible)
-        across |= across_the_split(database, floor=settings.heldout_floor, without=gone)
-        not_served = kept_for_others(database, gone | across.keys())
-        if not not_served:
-            floor = settings.heldout_floor
-            return for_served_ones(database, across, floor=floor, without=gone)
-        ineligible |= not_served
+        not_served = pa.array(gone | ineligible, pa.string())
+        decide(
+            database,
+            by,
+            settings.prefer,
+            settings.threshold,
+            sides=sides.filter(pc.invert(pc.is_in(sides["id"], not_served))),
+            floor=settings.heldout_floor,
+            ineligible=ineligible,
+            last=last,
+        )
+        found = kept_for_others(database, gone)
+        if found <= last:
+            return
+        ineligible |= found & gone
+        last |= found - gone
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
