@@ -179,7 +179,8 @@ class World:
         listed: digests of records that an entry matched at a build.
         withdrawn: records that passed the filter at a build and had one of these digests, or the
             text of such a record.
-        copies: records that passed it beside one of the former, and were like it.
+        copies: records that passed it and were like one that an entry named then, or, where near
+            duplicates are looked for, like one of the former that passed it too.
         releases: names.
         history: what was done, in words.
     """
@@ -296,13 +297,20 @@ class World:
         texts = {record.text for record in self.withdrawn}
         self.withdrawn |= {record for record in filtered if record.text in texts}
         self.listed |= {record.digest for record in self.withdrawn}
+        listed = {
+            record
+            for name, record in documents.items()
+            for kind, value in self._values(name, record).items()
+            if kind != "domain" and (kind, value) in self.entries
+        }
         if self.recipe.near_duplicate_pairs.near:
-            bound = self.recipe.removed_documents.threshold + SURE
-            self.copies |= {
-                record
-                for record, of in itertools.product(filtered, self.withdrawn & filtered)
-                if similarity(record.text, of.text) >= bound
-            }
+            listed |= self.withdrawn & filtered
+        bound = self.recipe.removed_documents.threshold + SURE
+        self.copies |= {
+            record
+            for record, of in itertools.product(filtered, listed)
+            if similarity(record.text, of.text) >= bound
+        }
 
     def prune(self) -> None:
         """Delete what nothing needs."""

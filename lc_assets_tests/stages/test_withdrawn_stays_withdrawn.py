@@ -126,6 +126,11 @@ class History:
         """How the withdrawn documents were found, by id."""
         return {line["id"]: line["how"] for line in withdrawing.withdrawn_lines(self.table)}
 
+    def served_now(self) -> set[str]:
+        """What is served after a build."""
+        self.build()
+        return self.served()
+
     def served(self) -> set[str]:
         grids = self.lake.published("token_grid").values()
         return {row["id"] for grid in grids for row in rows_table(grid).to_pylist()}
@@ -394,3 +399,37 @@ def test_a_short_passage_is_refused(history):
     history.say("withdrawn", ("passage", "- - - - - of few words"))
     with pytest.raises(BadInput, match="a passage to withdraw has fewer than 8 words"):
         history.build()
+
+
+@pytest.mark.parametrize("near", [True, False])
+@pytest.mark.parametrize("kind", ["document", "digest", "url"])
+def test_a_near_copy_of_a_dropped_document_goes(history, texts, near, kind):
+    """Also where near duplicates are not looked for: the text is read from the source again."""
+    history = history.changed("near_duplicate_pairs", near=near)
+    history.put(OLD, texts[:2], duplicates=[0])
+    record = record_of(Shard.parse(f"{OLD}/{TAGS[0]}"), 0, texts[0])
+    value = {"document": of(OLD, 0), "digest": record.digest, "url": record.url}[kind]
+    history.say("withdrawn", (kind, value))
+    history.build()
+    assert history.withdrawn() == {of(NEW, 0): "near duplicate"}
+    assert history.served() == {of(OLD, 1), of(NEW, 1)}
+    history.put(OLD, texts[1:2])
+    history.build()
+    assert history.withdrawn()[of(NEW, 0)] == BEFORE
+
+
+def test_near_copies_are_found_where_near_duplicates_are_not_looked_for(history):
+    """Of a document that passes the filter; not with ``same_content = "stays"``."""
+    history = history.changed("near_duplicate_pairs", near=False)
+    history.say("withdrawn", ("document", of(OLD, 0)))
+    assert of(NEW, 0) in history.changed("withdrawn_documents", same_content="stays").served_now()
+    assert of(NEW, 0) not in history.served_now()
+
+
+def test_near_copies_of_a_dropped_domain_are_not_looked_for(history, texts):
+    """They may be millions."""
+    history.put(OLD, texts[:2], duplicates=[0])
+    history.put(NEW, [texts[2], texts[3]])
+    history.say("withdrawn", ("domain", "site0.example.org"))
+    history.build()
+    assert history.served() == {of(OLD, 1), of(NEW, 1)}

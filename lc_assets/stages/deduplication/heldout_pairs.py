@@ -66,7 +66,7 @@ def write_heldout_pairs(context: BuildContext, staging: StagingFolder) -> Counts
     tables, counted = verified_pairs(
         tasks,
         context.executor,
-        lambda number, places: _parts_of(paths[number], filtered[number], places),
+        lambda number, places: parts_of(paths[number], filtered[number], places),
         recipe.token_documents.privacy,
         shingles_of(recipe),
     )
@@ -116,7 +116,7 @@ def _write_candidates(pairs: Int64s, work: Path, n_files: int, floor: float) -> 
     return tasks
 
 
-def _parts_of(keys: Path, filtered: Published, places: Numbers) -> tuple[Part, ...]:
+def parts_of(keys: Path, filtered: Published, places: Numbers) -> tuple[Part, ...]:
     """The tables that hold some documents of a snapshot, with the place of each of their lines in
     its keys; -1 for a line that is not needed.
     """

@@ -294,7 +294,7 @@ STAGE = Stage(
         "Which filtered documents of one snapshot stay, on which side of the split; what the "
         "others duplicate, and why they go."
     ),
-    code_version="4",
+    code_version="5",
     reads={
         "filtered_documents": _OLDER_OR_ALL.summarized(),
         "document_keys": _OLDER_OR_ALL,

@@ -16,7 +16,7 @@ values judged
 ``passages.parquet``   where the recipe's lists of withdrawals name passages: the ids of documents
                        that contain one, and the passage
 ``sketches.npy``       uint64, a sketch of each line's text (`lc_assets.text.duplicates.sketches`),
-                       where the recipe holds documents out
+                       where the recipe holds documents out, or withdraws any
 =====================  =============================================================================
 """
 
@@ -138,7 +138,7 @@ def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts
     snapshot = staging.key
     files = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
     passages = tuple(staging.fingerprint.params.get("passages", ()))
-    privacy, sketched = context.recipe.token_documents.privacy, are_held_out(context.recipe)
+    privacy, sketched = context.recipe.token_documents.privacy, are_sketched(context.recipe)
     shingles = shingles_of(context.recipe) if sketched else None
     tasks = [
         KeyTask(
@@ -314,6 +314,11 @@ def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     )
 
 
+def are_sketched(recipe: Recipe) -> bool:
+    """Whether sketches are needed: to compare across the split, or with withdrawn documents."""
+    return are_held_out(recipe) or bool(recipe.withdrawn_documents.lists)
+
+
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """The passages that lists of withdrawals name, what is replaced, and how texts are sketched, if
     any.
@@ -321,7 +326,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     entries = entries_of(recipe.withdrawn_documents.lists)
     passages = [value for kind, value in (entry.sought for entry in entries) if kind == "passage"]
     params: dict[str, Any] = {"passages": sorted(passages)} if passages else {}
-    if are_held_out(recipe):
+    if are_sketched(recipe):
         shingles = asdict(shingles_of(recipe))
         params |= {"sketches": SKETCH_HASHES, "shingles": shingles}
     return params | privacy_params(recipe)

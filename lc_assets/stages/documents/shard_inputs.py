@@ -123,9 +123,13 @@ class ShardTask:
         return self.files.shard.tag
 
 
-def shard_tasks(context: BuildContext, staging: StagingFolder, **more: Any) -> list[ShardTask]:
-    """A task for each shard of a partition; ``more`` are further attributes."""
-    key = staging.key
+def shard_tasks(
+    context: BuildContext, staging: StagingFolder, key: str = "", **more: Any
+) -> list[ShardTask]:
+    """A task for each shard of a partition, by default that which is built; ``more`` are further
+    attributes.
+    """
+    key = key or staging.key
     rules, settings = rules_of_key(context.recipe, key)
     return [
         ShardTask(

@@ -5,7 +5,8 @@ how                   the document
 ====================  ============================================================================
 ``listed``            matches an entry by id, URL, domain or digest, or contains its passage
 ``same digest``       has the digest of a listed one: of the page as crawled, or of the text
-``near duplicate``    is a published near duplicate of one of the former, at the recipe's threshold
+``near duplicate``    is a near duplicate of one of the former, at the recipe's threshold: a
+                      published one, or one found by `lc_assets.stages.withdrawal.similar`
 ``withdrawn before``  has a digest of a document that was withdrawn in an earlier version
 ====================  ============================================================================
 
@@ -15,9 +16,12 @@ ones, of which only id, URL and digest are: these are not served, but copies of 
 What was withdrawn once is remembered by its digests, with the entry that did it. So it stays
 withdrawn when its rule, its line number or the list changes, until a list of reinstated documents
 names it.
+
+Near duplicates of dropped documents are looked for if an entry names them, but not those of a whole
+domain, which may be millions.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -45,6 +49,8 @@ MEMORY = "remembered.parquet"
 Line = dict[str, Any]
 Sought = tuple[Kind, str]
 Tables = Sequence[KeyedTable | ScannedTable]
+NearCopies = Callable[[Iterable[Line]], Mapping[str, tuple[float, str]]]
+"""Filtered documents that are near duplicates of some documents, as `_near` returns them."""
 
 
 @record
@@ -77,7 +83,10 @@ def named_by(settings: WithdrawalSettings) -> tuple[set[Sought], set[Sought]]:
 
 
 def resolve(
-    entries: Sequence[Withdrawal], inputs: Mapping[str, Published], recipe: Recipe
+    entries: Sequence[Withdrawal],
+    inputs: Mapping[str, Published],
+    recipe: Recipe,
+    near: NearCopies = lambda _: {},
 ) -> Found:
     """Find the documents that some entries withdraw.
 
@@ -87,6 +96,7 @@ def resolve(
             documents for those that were dropped, and the version that remembers.
         recipe: what counts as the same content, whether that is withdrawn too, and what is
             reinstated.
+        near: finds near copies that are in no published pair; by default none.
     """
     settings = recipe.withdrawn_documents
     read = [inputs[name] for name in sorted(inputs)]
@@ -100,6 +110,8 @@ def resolve(
         pairs=pairs,
         threshold=recipe.removed_documents.threshold,
         spared=_first_found([*indexes, *dropped], reinstated),
+        near_copies=near,
+        are_paired=recipe.near_duplicate_pairs.near,
     )
     sought = [entry.sought for entry in entries]
     matched = _named_by_memory(sought, memory)
@@ -124,6 +136,8 @@ class _Search:
         pairs: versions of near-duplicate pairs.
         threshold: least similarity of the same content.
         spared: reinstated documents, by id.
+        near_copies: finds near copies that are in no pair.
+        are_paired: whether near duplicates are looked for among all filtered documents.
         lines: rows of `tables.WITHDRAWN`, by id.
         contents: of each withdrawn document its values, its entry, and how it was matched.
     """
@@ -132,6 +146,8 @@ class _Search:
     pairs: Sequence[Published]
     threshold: float
     spared: Collection[str]
+    near_copies: NearCopies
+    are_paired: bool
     lines: dict[str, Line] = field(default_factory=dict)
     contents: list[Line] = field(default_factory=list)
 
@@ -159,6 +175,7 @@ class _Search:
         if copies:
             lines = self.lines.items()
             self._add_near({name for name, of in lines if of["how"] == BEFORE and name in again})
+            self._add_unpaired([*first.values(), *memory])
 
     def _add(self, document: Line, source: Line, *, how: str, similarity: float = 1.0) -> None:
         name = document["id"]
@@ -193,6 +210,21 @@ class _Search:
             distance, source = nearest[name]
             known = self.lines[source] | {"id": source}
             self._add(document, known, how=NEAR_DUPLICATE, similarity=-distance)
+
+    def _add_unpaired(self, listed: Iterable[Line]) -> None:
+        """Withdraw the near duplicates of listed documents whose pairs are not published."""
+        unpaired = [
+            line
+            for line in listed
+            if line["how"] == LISTED
+            and line["kind"] != "domain"
+            and not (self.are_paired and line["id"] in self.lines)
+        ]
+        sources, nearest = {line["id"]: line for line in unpaired}, self.near_copies(unpaired)
+        found = _first_found(self.indexes, [("document", name) for name in nearest])
+        for name, (_, document) in found.items():
+            distance, source = nearest[name]
+            self._add(document, sources[source], how=NEAR_DUPLICATE, similarity=-distance)
 
 
 def _places_of(line: Line) -> set[tuple[str, str]]:
@@ -257,8 +289,10 @@ def _names_of(line: Mapping[str, Any]) -> set[Sought]:
     return names | {(line["kind"], normal(line["kind"], line["value"]))}
 
 
-def _named_by_memory(sought: Iterable[Sought], memory: Iterable[Line]) -> set[int]:
-    names = {name for line in memory for name in _names_of(line)}
+def _named_by_memory(sought: Sequence[Sought], memory: Iterable[Line]) -> set[int]:
+    names, wanted = set[Sought](), set(sought)
+    for line in memory if wanted else ():
+        names |= wanted & _names_of(line)
     return {number for number, name in enumerate(sought) if name in names}
 
 

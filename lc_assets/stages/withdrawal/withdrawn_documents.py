@@ -11,12 +11,14 @@ file                      what
 
 How documents are found is in `lc_assets.stages.withdrawal.matching`. The stage uses the indices of
 filtered documents, the tables of near-duplicate pairs and of dropped documents, and its own version
-before, if that remembers anything; it reads no text. Later stages read only their snapshot's part
+before, if that remembers anything. It reads no text but those of listed documents that are in no
+pairs (`lc_assets.stages.withdrawal.similar`). Later stages read only their snapshot's part
 (`lc_assets.stages.withdrawal.snapshot_withdrawals`), so a changed list changes no digest of a
 snapshot without a match.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -51,6 +53,7 @@ from lc_assets.stages.withdrawal.matching import (
     remembered_lines,
     resolve,
 )
+from lc_assets.stages.withdrawal.similar import near_copies
 
 TABLE = "withdrawn.parquet"
 CONTENTS, MOVED = "contents remembered", "entries whose document has moved"
@@ -73,7 +76,8 @@ def write_withdrawn_documents(context: BuildContext, staging: StagingFolder) -> 
             f"a list of withdrawals changed while it was read ({', '.join(settings.lists)}): "
             "run the stage again"
         )
-    found = resolve(entries, staging.inputs, context.recipe)
+    near = partial(near_copies, context, staging)
+    found = resolve(entries, staging.inputs, context.recipe, near)
     if found.remembered and not are_lists_named(context.recipe):
         raise BadInput(
             f"{len(found.remembered):,} withdrawn contents are remembered, but the recipe names no "
@@ -163,7 +167,7 @@ def _has_its_reason(
         return not line["for_id"]
     source = by_id.get(line["for_id"])
     return (line["for_id"], line["kind"], line["value"]) in entries and not (
-        line["how"] == NEAR_DUPLICATE and (source is None or source["how"] == NEAR_DUPLICATE)
+        line["how"] == NEAR_DUPLICATE and source is not None and source["how"] == NEAR_DUPLICATE
     )
 
 
@@ -253,6 +257,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     rest = {
         "same_content": settings.same_content,
         "threshold": recipe.removed_documents.threshold,
+        "near": recipe.near_duplicate_pairs.near,
         "n_entries": len(entries),
         "required": digest_of_entries(entries_of(settings.required_lists)),
         "reinstated": [entry.sought for entry in entries_of(settings.reinstated)],
@@ -275,8 +280,9 @@ STAGE = Stage(
         "Documents of all snapshots that must no longer be served: those that the "
         "recipe's lists name or named, and the same content."
     ),
-    code_version="2",
+    code_version="3",
     reads={
+        "raw_snapshot": _ALL,
         "document_keys": _ALL,
         "near_duplicate_pairs": _ALL,
         "filtered_documents": _ALL.summarized(),
