@@ -23,12 +23,13 @@ from lc_assets.stages.decontamination.contaminated_documents import (
     contaminated_ids,
 )
 from lc_assets.stages.decontamination.evidence import CONTAMINATED
-from lc_assets.stages.deduplication.facts import DIGEST, TEXT, URL, join_stars
+from lc_assets.stages.deduplication.facts import DIGEST, TEXT, URL, join_labels
 from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.stages.withdrawal.snapshot_withdrawals import (
     TABLE as WITHDRAWALS_TABLE,
     withdrawals_in,
 )
+from lc_assets.text.duplicates.clusters import star_centres
 
 NEAR = "near"
 NEAR_HELDOUT = "near heldout"
@@ -167,12 +168,12 @@ def _remove_similar(database: Queries, threshold: float, floor: float, *, near: 
         WHERE CASE WHEN {is_near}
             THEN NOT (CASE WHEN l.rank < r.rank THEN l.is_ineligible ELSE r.is_ineligible END)
             ELSE similarity >= {floor!r} AND l.held <> r.held END""")
-    join_stars(database, "centres", "SELECT lo, hi FROM edges")
+    join_labels(database, "centres", star_centres, "SELECT lo, hi FROM edges ORDER BY 1, 2")
     database.do(f"""INSERT INTO removed
         WITH stars AS (
             SELECT hi, arg_min(lo, (is_across, lo)) AS lo, bool_and(is_across) AS is_across
-            FROM edges JOIN centres ON number = hi AND centre <> hi
-            JOIN centres k ON k.number = lo AND k.centre = lo GROUP BY hi)
+            FROM edges JOIN centres ON number = hi AND label <> hi
+            JOIN centres k ON k.number = lo AND k.label = lo GROUP BY hi)
         SELECT o.number, k.number, CASE WHEN is_across AND o.number = b.number
                THEN {quoted(NEAR_HELDOUT)} ELSE {quoted(REASONS[NEAR])} END
         FROM remaining o JOIN best b USING (text) LEFT JOIN stars ON hi = b.rank

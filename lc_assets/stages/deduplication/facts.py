@@ -27,7 +27,7 @@ from lc_assets.stages.deduplication.index import (
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.documents.shard_filtering import PERPLEXITY
 from lc_assets.stages.tokens.tokenized_text import tokenized_text
-from lc_assets.text.duplicates.clusters import Numbers, cluster_roots, star_centres
+from lc_assets.text.duplicates.clusters import Numbers, cluster_roots
 from lc_assets.text.duplicates.keys import digest_key, text_key, url_key
 from lc_assets.vocabulary import parse_document_id
 
@@ -160,34 +160,22 @@ def _number_pairs(database: Queries, near: str) -> None:
         FROM ({near}) JOIN facts l ON l.id = a JOIN facts r ON r.id = b""")
 
 
-def join_clusters(database: Queries, table: str, pairs: str) -> None:
-    """Make ``table`` (number, root): the least number in the cluster of each document of the pairs
-    that a query returns.
-    """
-    _label(database, table, "root", cluster_roots, pairs)
-
-
-def join_stars(database: Queries, table: str, pairs: str) -> None:
-    """Make ``table`` (number, centre), see `star_centres`, of the pairs (lesser, greater) that a
-    query returns.
-    """
-    _label(database, table, "centre", star_centres, f"SELECT * FROM ({pairs}) ORDER BY 1, 2")
-
-
-def _label(
+def join_labels(
     database: Queries,
     table: str,
-    label: str,
     label_nodes: Callable[[Numbers, Iterable[tuple[Numbers, Numbers]]], Numbers],
     pairs: str,
 ) -> None:
+    """Make ``table`` (number, label): what a function (`cluster_roots`, `star_centres`) makes of
+    the pairs that a query returns, for each document in them.
+    """
     left, right = (f"SELECT #{side} FROM ({pairs})" for side in (1, 2))
     nodes = database.numbers(f"{left} UNION {right} ORDER BY 1")
     batches = (
         (batch.column(0).to_numpy(), batch.column(1).to_numpy())
         for batch in database.batches(pairs)
     )
-    found = pa.table({"number": nodes, label: label_nodes(nodes, batches)})
+    found = pa.table({"number": nodes, "label": label_nodes(nodes, batches)})
     database.connection.register("found", found)
     database.do(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM found")
 
@@ -197,12 +185,13 @@ def _make_family(database: Queries, snapshot: str) -> None:
     database.do("""CREATE OR REPLACE TABLE paired AS
         SELECT row_number() OVER (ORDER BY id) - 1 AS number, id
         FROM (SELECT a AS id FROM near UNION SELECT b FROM near)""")
-    join_clusters(
+    join_labels(
         database,
         "rooted",
+        cluster_roots,
         "SELECT l.number, r.number FROM near JOIN paired l ON l.id = a JOIN paired r ON r.id = b",
     )
     database.do(f"""CREATE OR REPLACE TABLE family AS
-        WITH known AS (SELECT id, root FROM paired JOIN rooted USING (number)),
+        WITH known AS (SELECT id, label AS root FROM paired JOIN rooted USING (number)),
              own AS (SELECT root FROM known WHERE starts_with(id, {quoted(f"{snapshot}/")}))
         SELECT id FROM known SEMI JOIN own USING (root)""")

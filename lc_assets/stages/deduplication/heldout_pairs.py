@@ -38,7 +38,7 @@ from lc_assets.stages.deduplication.verification import Part, verified_pairs
 from lc_assets.stages.documents.document_keys import SKETCHES_FILE
 from lc_assets.stages.tokens.tokenized_text import are_held_out, held_out, privacy_params
 from lc_assets.text.duplicates.clusters import Numbers
-from lc_assets.text.duplicates.sketches import index_sketches, similar_sketches
+from lc_assets.text.duplicates.sketches import SketchIndex, index_sketches, similar_sketches
 from lc_assets.vocabulary import parse_document_id
 
 TABLE = "near_pairs.parquet"
@@ -60,7 +60,7 @@ def write_heldout_pairs(context: BuildContext, staging: StagingFolder) -> Counts
     read = [inputs[f"document_keys/{key}"].only(SKETCHES_FILE) for key in keys]
     sketches = [read_npy(folder / SKETCHES_FILE) for folder in read]
     sides = [_held_out(path, recipe) for path in keys.values()]
-    pairs = [np.empty((0, 2), np.int64), *_candidates(sketches, sides, floor)]
+    pairs = [np.empty((0, 2), np.int64), *_across(sketches, sides, floor)]
     tasks = _write_candidates(np.concatenate(pairs), work, len(keys), floor)
     paths, filtered = list(keys.values()), [inputs[f"filtered_documents/{key}"] for key in keys]
     tables, counted = verified_pairs(
@@ -78,7 +78,7 @@ def _held_out(keys: Path, recipe: Recipe) -> Booleans:
     return held_out(digests.to_pylist(), recipe.token_grid)
 
 
-def _candidates(
+def _across(
     sketches: Sequence[UInt64s], sides: Sequence[Booleans], floor: float
 ) -> Iterator[Int64s]:
     """Pairs across the split that may be similar, ``(n, 2)`` numbers of documents, the lesser one
@@ -96,12 +96,22 @@ def _candidates(
     of_last = index_sketches(held[last]), names[last]
     for number, (part, side) in every:
         index, whose = of_all if number == last else of_last
-        trained_on = np.flatnonzero(~side)
-        for start in range(0, len(trained_on), SKETCHES_AT_ONCE):
-            places = trained_on[start : start + SKETCHES_AT_ONCE]
-            for ours, others in similar_sketches(part[places], index, floor):
-                pairs = [places[ours] | number << PLACE_BITS, whose[others]]
-                yield np.sort(np.stack(pairs, axis=1), axis=1)
+        for ours in candidates(part, index, floor, np.flatnonzero(~side)):
+            pairs = [ours[:, 0] | number << PLACE_BITS, whose[ours[:, 1]]]
+            yield np.sort(np.stack(pairs, axis=1), axis=1)
+
+
+def candidates(
+    sketches: UInt64s, index: SketchIndex, floor: float, places: Int64s | None = None
+) -> Iterator[Int64s]:
+    """Pairs of a sketch, by its place, and one of an index that may be similar, ``(n, 2)``; by
+    default of all places.
+    """
+    places = np.arange(len(sketches)) if places is None else places
+    for start in range(0, len(places), SKETCHES_AT_ONCE):
+        part = places[start : start + SKETCHES_AT_ONCE]
+        for ours, others in similar_sketches(sketches[part], index, floor):
+            yield np.stack([part[ours], others], axis=1)
 
 
 def _write_candidates(pairs: Int64s, work: Path, n_files: int, floor: float) -> list[PairsTask]:
