@@ -2,12 +2,19 @@
 every address. Run with ``-s`` to see the figures.
 """
 
+from types import SimpleNamespace
+
 import pyarrow as pa
+import pytest
 
 from lc_assets.build.lookups import ScannedTable
+from lc_assets.build.recipe import Recipe
 from lc_assets.build.tables import DROPPED, write_table
+from lc_assets.formats.lists.withdrawal_lists import Withdrawal
+from lc_assets.stages.withdrawal import matching
 from lc_assets.text.links.addresses import values_of
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.memory import added
 
 N_DOCUMENTS, N_HOSTS = 1_000_000, 50_000
 SOUGHT = [
@@ -43,3 +50,36 @@ def test_looking_up_in_a_million_dropped_documents(tmp_path):
     every, _ = cpu_seconds(lambda _: [values_of("domain", line) for line in some], rounds=1)
     say("look up in dropped documents", N_DOCUMENTS, "documents", seconds, every_address=20 * every)
     assert seconds < 20 * every
+
+
+@pytest.mark.parametrize("n_shards", [10, 20])
+def test_withdrawing_a_domain_of_dropped_documents(tmp_path, monkeypatch, n_shards):
+    """10,000 pages a shard, first and when they are remembered: linear in time and memory."""
+    tables = []
+    for shard in range(n_shards):
+        names = [f"{shard}/{number}" for number in range(10_000)]
+        columns = {
+            "id": [f"2023-06/{shard:04d}/en_head.json.gz/{line}" for line in range(10_000)],
+            "url": [f"https://www.site7.example.org/page/{name}" for name in names],
+            "digest": [f"sha1:{name:0>32}" for name in names],
+            "reason": ["too short"] * 10_000,
+            "value": [1.0] * 10_000,
+            "reasons": [["too short"]] * 10_000,
+            "values": [[1.0]] * 10_000,
+        }
+        tables.append(ScannedTable(tmp_path / f"{shard}.dropped.parquet"))
+        write_table(tables[-1].path, pa.table(columns, schema=DROPPED))
+    memory = []
+    monkeypatch.setattr(matching, "_dropped_tables", lambda _: tables)
+    monkeypatch.setattr(matching, "remembered_lines", lambda _: memory)
+    entry = Withdrawal.of(("domain", "site7.example.org", "asked for", "2026-03-01"))
+    read = {"filtered_documents/2023-06": SimpleNamespace(stage="filtered_documents")}
+    for what in ("a dropped domain", "a remembered domain"):
+        with added() as n_bytes:
+            seconds, found = cpu_seconds(
+                lambda _: matching.resolve([entry], read, Recipe()), rounds=1
+            )
+            peak = n_bytes()
+        memory, n = found.remembered, 10_000 * n_shards
+        assert len(memory) == n
+        print(f"\n{what} of {n:,}: {seconds:.1f} CPU-seconds, {peak / n:,.0f} bytes a document")
