@@ -46,7 +46,7 @@ def near_copies(
     found: dict[str, tuple[float, str]] = {}
     if not texts:
         return found
-    names, shingles = sorted(texts), shingles_of(recipe.document_signatures)
+    names, shingles = sorted(texts), shingles_of(recipe)
     sets = [shingle_hashes(texts[name], shingles.size, shingles.of) for name in names]
     index = index_sketches(np.array([sketch(texts[name], shingles) for name in names]))
     threshold, privacy = recipe.removed_documents.threshold, recipe.token_documents.privacy
