@@ -99,7 +99,7 @@ class ShardRun:
     """The shards of one version while they run.
 
     Attributes:
-        context: runs the tasks, and is told when shards are reused.
+        context: runs the tasks; its ``say`` is called when shards are reused.
         staging: the version, whose meter and facts are updated.
         records: of the shards that are finished.
     """

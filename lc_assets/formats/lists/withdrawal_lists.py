@@ -54,7 +54,11 @@ _TEXT_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 @record
 class Withdrawal:
-    """One entry: what is withdrawn, why, and since when; ``where`` it stands, for messages."""
+    """One entry: what is withdrawn, why, and since when.
+
+    Attributes:
+        where: its file and line, for messages.
+    """
 
     kind: Kind
     value: str
