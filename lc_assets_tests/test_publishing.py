@@ -25,16 +25,20 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_full_disk_is_said_plainly(tmp_path):
-    """ENOSPC becomes StorageFull, names the file, and keeps what was there."""
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(errno.ENOSPC, "the disk is full"), (errno.EDQUOT, "the disk quota is used up")],
+)
+def test_a_full_disk_or_quota_is_said_plainly(tmp_path, number, words):
+    """It becomes StorageFull, names the file, and keeps what was there."""
     place = tmp_path / "a"
     publish_bytes(place, b"old")
     with (
-        pytest.raises(StorageFull, match="the disk is full while writing .*a"),
+        pytest.raises(StorageFull, match=f"{words} while writing .*a"),
         publish(place) as draft,
     ):
         draft.write_bytes(b"x")
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(number, os.strerror(number))
     assert place.read_bytes() == b"old"
 
 
