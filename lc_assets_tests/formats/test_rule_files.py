@@ -1,5 +1,6 @@
 """Rules in TOML: the presets say what their sources say, and nothing slips through."""
 
+import msgspec
 import pytest
 
 from lc_assets.errors import BadInput
@@ -11,6 +12,7 @@ from lc_assets.formats.lists.rule_files import (
     rule_on,
     with_thresholds,
 )
+from lc_assets.text.rules.line_rules import C4, line_rules_of
 from lc_assets.text.rules.rules import LineEdit
 
 GOPHER_NGRAMS = {"top_2gram": 0.20, "top_3gram": 0.18, "top_4gram": 0.16} | {
@@ -139,9 +141,9 @@ def test_what_is_neither_preset_nor_file_is_refused_with_the_presets_names(
         ),
         (
             file_with(MEASURE),
-            'rule letters: words is \'\'; .*expected "normalized" or "raw" or "whitespace"',
+            'rule letters: words is \'\'; .*expected "normalized" or "raw" or "spacy" or "whitespace"',
         ),
-        (file_with(MEASURE + '\nwords = "spacy"'), "rule letters: words is 'spacy'"),
+        (file_with(MEASURE + '\nwords = "spacey"'), "rule letters: words is 'spacey'"),
         (
             file_with(MEASURE + "\nwords = 5"),
             r"rule letters: Expected `str`, got `int` - at `\$.words`",
@@ -152,7 +154,7 @@ def test_what_is_neither_preset_nor_file_is_refused_with_the_presets_names(
         ),
         (
             lines('edit = "c5"'),
-            "here: lines: there is no line editing 'c5'; there are c4, refinedweb",
+            "here: lines: there is no line editing 'c5'; there are c4, fineweb, refinedweb",
         ),
         (lines('edit = ""'), "here: lines: there is no line editing ''"),
         (lines(""), "here: lines: there is no line editing ''"),
@@ -235,12 +237,14 @@ def test_rules_on_the_unedited_text_have_columns_of_their_own():
     edited = parse_rules(extending(edits=True, **keys), where="here")
     assert [rule.column for rule in edited.rules] == [
         "rps_doc_word_count",
-        "stop_words_distinct:raw@unedited",
+        "stop_words_distinct:spacy@unedited",
     ]
     plain = parse_rules(extending(**keys), where="here")
-    assert plain.rules[1].column == "stop_words_distinct:raw"
+    assert plain.rules[1].column == "stop_words_distinct:spacy"
     assert with_thresholds(edited, {"stop_words": {"at_least": 1}}).rules[1].unedited
-    assert rule_on("stop_words_distinct:raw@unedited", at_least=2).column == edited.rules[1].column
+    assert (
+        rule_on("stop_words_distinct:spacy@unedited", at_least=2).column == edited.rules[1].column
+    )
 
 
 def test_fineweb_and_refinedweb_are_in_the_order_of_their_papers():
@@ -330,7 +334,10 @@ def test_the_variants_of_gopher_hold_the_papers_numbers(name):
 
 def test_fineweb_edits_as_c4_but_for_the_ends_of_lines():
     assert read_rules("c4").edit == LineEdit("c4", {})
-    assert read_rules("fineweb").edit == LineEdit("c4", {"end_marks": ()})
+    assert read_rules("fineweb").edit == LineEdit("fineweb", {})
+    assert line_rules_of(LineEdit("fineweb", {})) == msgspec.structs.replace(
+        C4, name="fineweb", end_marks=(), blank_lines=False
+    )
     assert read_rules("refinedweb").edit == LineEdit("refinedweb", {})
 
 

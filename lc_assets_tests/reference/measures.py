@@ -11,6 +11,7 @@ from lc_assets.errors import BadInput
 from lc_assets.text.characters import PUNCTUATION, TERMINAL_MARKS
 from lc_assets.text.measures.lines import SHORT_LINE, LineCounts
 from lc_assets.text.measures.ngrams import GramCounts
+from lc_assets.text.measures.spacy_words import spaced
 from lc_assets.text.measures.words import (
     STOP_WORDS,
     WORD_KINDS,
@@ -26,13 +27,15 @@ def words_of(text: str, kind: str) -> list[str]:
     """Split a text into its words of a kind.
 
     >>> [words_of("Don't go!", kind) for kind in WORD_KINDS]
-    [['dont', 'go'], ['Don', "'", 't', 'go', '!'], ["Don't", 'go!']]
+    [['dont', 'go'], ['Don', "'", 't', 'go', '!'], ['Do', "n't", 'go', '!'], ["Don't", 'go!']]
 
     Raises:
         BadInput: when there is no such kind.
     """
     if kind == "raw":
         return _RAW_WORD.findall(text)
+    if kind == "spacy":
+        return spaced(text).split()
     if kind == "whitespace":
         return text.split()
     if kind == "normalized":

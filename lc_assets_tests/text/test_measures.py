@@ -103,7 +103,8 @@ def test_no_more_is_computed_than_is_wanted(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "column", ["words", "word_count", "word_count:spacy", "frac_short_lines:raw", "", "word_count:"]
+    "column",
+    ["words", "word_count", "word_count:spacey", "frac_short_lines:raw", "", "word_count:"],
 )
 def test_a_column_that_does_not_exist_is_named(column):
     """The message says what there is instead."""

@@ -6,8 +6,8 @@ name, and after a colon the kind of words where it depends on words: ``frac_shor
 ends in ``.datatrove`` or ``.dolma`` is that program's own way of counting; ``docs/measures.md`` has
 the differences.
 
-Sentences are counted as RedPajama-V2 does: matches of ``\b[^.!?]+[.!?]*``; splitters that know
-abbreviations, such as NLTK's Punkt (C4) and spaCy's (datatrove), count a few less.
+Sentences are counted as RedPajama-V2 does, by matches of ``\b[^.!?]+[.!?]*``, or by spaCy's words,
+where an abbreviation ends none.
 """
 
 import re
@@ -32,9 +32,10 @@ from lc_assets.text.measures.ngrams import (
     find_unique_starts,
     seen_before,
 )
+from lc_assets.text.measures.spacy_words import count_sentences
 from lc_assets.text.measures.words import WORD_KINDS, Words, read_words
 from lc_assets.text.numbering import count_grams, number_pieces
-from lc_assets.text.rules.line_rules import C4, REFINEDWEB, Edited, edit
+from lc_assets.text.rules.line_rules import C4, FINEWEB, REFINEDWEB, Edited, edit
 
 GZIP_LEVEL = 6
 _SENTENCE = re.compile(r"\b[^.!?]+[.!?]*")
@@ -72,6 +73,11 @@ class Reading:
     def c4(self) -> Edited:
         """What C4's line editing leaves of it."""
         return edit(self.whole, C4)
+
+    @cached_property
+    def fineweb(self) -> Edited:
+        """What FineWeb's line editing leaves of it."""
+        return edit(self.whole, FINEWEB)
 
     @cached_property
     def refinedweb(self) -> Edited:
@@ -215,11 +221,14 @@ _OTHERS: Mapping[str, _Formula] = {
     "frac_lines_terminal_punctuation": _lines("n_filled_terminal", "n_filled"),
     "frac_short_lines": _lines("n_filled_short", "n_filled"),
     "gzip_ratio": _gzip_ratio,
+    "sentences.datatrove": lambda of: count_sentences(of.text),
     "c4_lines_kept": lambda of: of.c4.n_lines_kept,
     "c4_sentences_kept": lambda of: sum(1 for _ in _SENTENCE.finditer(of.c4.text)),
     "c4_frac_words_removed": lambda of: _share_removed(of.c4),
     "c4_lorem_ipsum": lambda of: float(of.c4.condemned == "lorem_ipsum"),
     "c4_curly_bracket": lambda of: float(of.c4.condemned == "curly_bracket"),
+    "fineweb_lorem_ipsum": lambda of: float(of.fineweb.condemned == "lorem_ipsum"),
+    "fineweb_curly_bracket": lambda of: float(of.fineweb.condemned == "curly_bracket"),
     "refinedweb_frac_words_removed": lambda of: _share_removed(of.refinedweb),
     "licence_cc": lambda of: float(licence_of(of.text, of.url) is not None),
 }

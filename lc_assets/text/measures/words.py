@@ -2,13 +2,11 @@ r"""Kinds of words, and reading a text's words of a kind in one pass over its UT
 
 ==========  ================================================================================
 normalized  `lc_assets.text.words.fold`, then ``str.split``: RedPajama-V2's words
-raw         ``\w+|[^\w\s]+``: RedPajama-V2's raw words, and the nearest to datatrove's words
+raw         ``\w+|[^\w\s]+``: RedPajama-V2's raw words
+spacy       `lc_assets.text.measures.spacy_words.spaced`: spaCy's English words, which are
+            datatrove's
 whitespace  ``str.split``: the words of Dolma and NeMo Curator
 ==========  ================================================================================
-
-datatrove splits English with spaCy's tokenizer, which cuts ``don't`` into ``do`` and ``n't`` and
-knows abbreviations, which is not reproduced here; on the same words these measures equal
-datatrove's.
 
 Words are concatenated without the characters between them: word ``i`` is ``joined[ends[i]:ends[i +
 1]]``.
@@ -32,10 +30,11 @@ from lc_assets.text.characters import (
     code_point,
 )
 from lc_assets.text.hashing import utf8_of, whole
+from lc_assets.text.measures.spacy_words import spaced
 from lc_assets.text.numbering import eight_bytes
 from lc_assets.text.words import normalized_utf8
 
-WORD_KINDS = ("normalized", "raw", "whitespace")
+WORD_KINDS = ("normalized", "raw", "spacy", "whitespace")
 """The kinds of words that a measure can count."""
 
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
@@ -206,7 +205,10 @@ def read_words(text: str, kind: str) -> Words:
     Raises:
         BadInput: when the text is longer than `MAX_BYTES`.
     """
-    data = normalized_utf8(text) if kind == "normalized" else utf8_of(text)
+    if kind == "normalized":
+        data = normalized_utf8(text)
+    else:
+        data = utf8_of(spaced(text) if kind == "spacy" else text)
     require_measurable(data)
     joined, counts = np.empty(len(data) + PADDING, np.uint8), np.empty(8, np.int64)
     ends, chars = np.empty(len(data) + 1, np.int32), np.empty(len(data) + 1, np.int32)

@@ -10,7 +10,7 @@ column                  comes from
 ``*_blocked``,          or from the address; ``perplexity`` as published where no model is given
 ``perplexity``
 any other               `lc_assets.text.measures.measures`, from the text; those of a line editing
-                        (``c4_*``, ``refinedweb_*``) from the text before its lines are edited
+                        (``c4_*``, ``fineweb_*``, ``refinedweb_*``) from the text before that
 ``*@unedited``          the same without this end, from the text before its lines are edited
 ======================  ========================================================================
 """
@@ -70,7 +70,7 @@ def words_allowed(signal: str) -> tuple[str, ...]:
     words, or its name implies the kind.
 
     >>> words_allowed("word_count"), words_allowed("rps_doc_word_count")
-    (('normalized', 'raw', 'whitespace'), ())
+    (('normalized', 'raw', 'spacy', 'whitespace'), ())
     """
     return MEASURES.get(signal, ())
 

@@ -3,8 +3,7 @@ left.
 
 Every removed line and piece of a line is a span of the *original* text with the rule's name, so an
 edit can be shown, counted and reverted. White space at the ends of lines has no span. A rule file
-names a way of editing (`EDITS`) and may change its settings (`SETTINGS`). FineWeb edits nothing:
-its line rules are measures.
+names a way of editing (`EDITS`) and may change its settings (`SETTINGS`).
 
 Sources: C4: Raffel et al. 2020, section 2.2, as datatrove 0.10.1 (``c4_filters.py``) and TensorFlow
 Datasets (``text/c4_utils.py``) do it; words of a line are counted before citations are removed, as
@@ -57,8 +56,8 @@ class LineRules(msgspec.Struct, frozen=True, kw_only=True):
         citations: remove marks such as ``[3]`` and ``[edit]`` from a line (``citation``).
         end_marks: what a line must end with, though not with ``...`` (``no_end_mark``); empty for
             anything.
-        fewest_words: minimum words of a line (``few_words``); blank lines are kept if only this
-            rule fails.
+        fewest_words: minimum words of a line (``few_words``).
+        blank_lines: keep blank lines if only ``fewest_words`` drops them.
         condemned: strings that drop the whole document when a line that passed so far contains one,
             by reason.
         phrases: drop lines that contain one of these, by reason; ignoring case.
@@ -75,6 +74,7 @@ class LineRules(msgspec.Struct, frozen=True, kw_only=True):
     citations: bool = False
     end_marks: tuple[Annotated[str, msgspec.Meta(min_length=1)], ...] = ()
     fewest_words: Annotated[int, msgspec.Meta(ge=0)] = 0
+    blank_lines: bool = True
     condemned: tuple[tuple[str, str], ...] = ()
     phrases: tuple[tuple[str, str], ...] = ()
     boilerplate: bool = False
@@ -95,6 +95,9 @@ C4 = LineRules(
 """As in datatrove: ``'`` ends a line too, which neither the paper nor TensorFlow Datasets
 allow.
 """
+
+FINEWEB = msgspec.structs.replace(C4, name="fineweb", end_marks=(), blank_lines=False)
+"""C4's rules without the one on ends of lines, as in datatrove's example of FineWeb."""
 
 REFINEDWEB = LineRules(
     name="refinedweb",
@@ -218,7 +221,7 @@ def _objection(
         return "no_end_mark", None
     if words and not left.strip():
         return "boilerplate", None
-    if len(words) < rules.fewest_words and (words or rules.end_marks):
+    if len(words) < rules.fewest_words and (words or not rules.blank_lines):
         return "few_words", None
     lowered = left.lower() if rules.phrases or rules.condemned else ""
     sentence = next((reason for phrase, reason in rules.condemned if phrase in lowered), None)
@@ -249,7 +252,9 @@ def _n_upper(line: str) -> int:
     return sum(map(str.isupper, line))
 
 
-EDITS: Mapping[str, LineRules] = MappingProxyType({"c4": C4, "refinedweb": REFINEDWEB})
+EDITS: Mapping[str, LineRules] = MappingProxyType(
+    {"c4": C4, "fineweb": FINEWEB, "refinedweb": REFINEDWEB}
+)
 """Ways of editing, with their default settings."""
 
 SETTINGS = tuple(

@@ -17,10 +17,18 @@ GOLDEN = Path(__file__).with_name("datatrove.json")
 
 def main() -> None:
     """Measure every text with every kind of words."""
+    from datatrove.utils.text import split_into_sentences, split_into_words
+
     entries = [
         {
             "text": text,
             "c4": c4_values(text),
+            "words": split_into_words(text, "eng"),
+            "sentences": [
+                len(split_into_sentences(line, "eng"))
+                for line in map(str.strip, text.splitlines())
+                if line
+            ],
             "values": {kind: values_of(text, words_of(text, kind)) for kind in WORD_KINDS},
         }
         for text in TEXTS
