@@ -1,5 +1,6 @@
 """What other packages add, by entry points in the groups ``lc_assets.rules``: rule sets, as TOML
-text; and ``lc_assets.readers``: functions that read files of documents. docs/plugins.md shows both.
+text; ``lc_assets.readers``: functions that read files of documents; and ``lc_assets.exporters``:
+functions that write token files. docs/plugins.md shows them.
 """
 
 import functools
@@ -9,9 +10,11 @@ from typing import Literal
 
 from lc_assets.errors import BadInput
 
+Group = Literal["rules", "readers", "exporters"]
+
 
 @functools.cache
-def plugins(group: Literal["rules", "readers"]) -> Mapping[str, EntryPoint]:
+def plugins(group: Group) -> Mapping[str, EntryPoint]:
     """The installed entry points of a group, by name.
 
     Raises:
@@ -28,7 +31,7 @@ def plugins(group: Literal["rules", "readers"]) -> Mapping[str, EntryPoint]:
     return found
 
 
-def plugin(group: Literal["rules", "readers"], name: str) -> EntryPoint:
+def plugin(group: Group, name: str) -> EntryPoint:
     """One entry point.
 
     Raises:

@@ -11,6 +11,7 @@ from typer import Argument, Option
 from lc_assets.cli.printing import facts, say, sized, table
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.idx import bin_path
+from lc_assets.plugins import plugins
 from lc_assets.stages.megatron import megatron_files, megatron_merging
 from lc_assets.stages.megatron.megatron_merging import prefix_of
 
@@ -142,7 +143,10 @@ def export(
     output: Annotated[Path, Option(help="The file (nanogpt) or the new folder (datasets, mds).")],
     kind: Annotated[
         str,
-        Option("--to", help="nanogpt, datasets (Parquet of Hugging Face) or mds (MosaicML)."),
+        Option(
+            "--to",
+            help="nanogpt, datasets (Parquet of Hugging Face), mds (MosaicML), or a package's.",
+        ),
     ],
     over_last: Annotated[
         int | None,
@@ -166,8 +170,11 @@ def export(
         n, what = megatron_files.export_datasets(source, output, split=split), "files"
     elif kind == "mds":
         n, what = megatron_files.export_mds(source, output), "documents"
+    elif kind in plugins("exporters"):
+        n, what = megatron_files.export_by(kind, source, output), "documents"
     else:
-        raise BadInput(f"no format {kind!r}; there are {', '.join(megatron_files.KINDS)}")
+        known = ", ".join((*megatron_files.KINDS, *sorted(plugins("exporters"))))
+        raise BadInput(f"no format {kind!r}; there are {known}")
     say(f"{n:,} {what} in {output}")
 
 

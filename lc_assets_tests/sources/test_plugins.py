@@ -1,9 +1,10 @@
-"""Rules and readers of another package: an example package, installed in a folder."""
+"""Rules, readers and exporters of another package: an example package, installed in a folder."""
 
 import importlib
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lc_assets.build.recipe import Recipe
@@ -12,12 +13,14 @@ from lc_assets.build.stage import BuildContext
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.lists.rule_files import preset_names, read_rules
+from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.plugins import plugins
 from lc_assets.sources.settings import SourceSettings
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.file_lakes import build_for
+from lc_assets.stages.megatron.megatron_files import export_by
 from lc_assets.vocabulary import NO_RULES
 
 MODULE = '''
@@ -32,6 +35,9 @@ at_least = 3
 source = "ours"
 """
 
+def write_lines(data, folder):
+    (folder / "ids.txt").write_text("\\n".join(" ".join(map(str, ids)) for ids in data))
+
 def read_verses(path, options):
     for number, verse in enumerate(path.read_text("utf-8").split("--")):
         yield CorpusDocument(id=f"{path.name}/{number}", text=verse.strip())
@@ -41,6 +47,8 @@ ENTRY_POINTS = """
 no-short = verse_plugin:RULES
 [lc_assets.readers]
 verse = verse_plugin:read_verses
+[lc_assets.exporters]
+lines = verse_plugin:write_lines
 """
 
 
@@ -100,6 +108,14 @@ def test_the_reader_of_another_package_reads_its_files(installed, corpus, tmp_pa
     assert (built.counts.seen, built.counts.kept, built.counts.dropped) == (3, 2, {"words": 1})
     source = built.published.receipt.fingerprint.params["source"]
     assert source["reader"] == "verse-plugin 1.0"
+
+
+def test_the_exporter_of_another_package_writes_tokens(installed, tmp_path):
+    with MegatronWriter.publishing(tmp_path / "data", np.dtype(np.uint16)) as writer:
+        writer.add(np.array([1, 2, 3]))
+        writer.add(np.array([4]))
+    assert export_by("lines", tmp_path / "data", tmp_path / "out") == 2
+    assert (tmp_path / "out" / "ids.txt").read_text() == "1 2 3\n4"
 
 
 def test_another_version_of_the_package_makes_documents_out_of_date(installed, corpus, tmp_path):

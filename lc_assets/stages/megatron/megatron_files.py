@@ -31,6 +31,7 @@ from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.mixing.blending import blend, blend_all, counts, for_uint8, normalise
 from lc_assets.mixing.cache_names import BLEND_FILES, GPT_FILES, SPLITS, documents_of, split_bounds
 from lc_assets.mixing.gpt_index import build_gpt_index, n_whole, plan_epochs
+from lc_assets.plugins import plugin
 from lc_assets.publishing import publish, publish_folder, writing_in
 from lc_assets.stages.megatron.megatron_merging import cut, whole_of
 from lc_assets.tokens.dtypes import UINT16, as_dtype
@@ -138,6 +139,21 @@ def export_mds(prefix: Path, folder: Path) -> int:
     ):
         for ids in reader:
             out.write({COLUMN: np.array(ids)})
+    return len(reader)
+
+
+def export_by(exporter: str, prefix: Path, folder: Path) -> int:
+    """Write a data set by the exporter of another package, docs/plugins.md; return the number of
+    documents.
+
+    Raises:
+        BadInput: if no package adds it.
+        CorruptFile: if the data set is damaged.
+        NotWritable, StorageFull: if the place cannot be written to.
+    """
+    write, reader = plugin("exporters", exporter).load(), MegatronReader(prefix)
+    with publish_folder(folder) as draft:
+        write(reader, draft)
     return len(reader)
 
 
