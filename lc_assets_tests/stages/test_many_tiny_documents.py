@@ -104,7 +104,8 @@ def test_tiny_texts_are_listed_in_large_row_groups(tmp_path):
         documents=path, folder=tmp_path, passages=(), privacy=PrivacySettings(), shingles=None
     )
     assert document_keys.list_shard(task).kept == 500
-    assert pq.read_metadata(task.listed).num_row_groups == 1
+    with pa.memory_map(str(task.listed)) as listed:
+        assert pa.ipc.open_file(listed).num_record_batches == 1
 
 
 def test_digests_of_chosen_documents_only(tmp_path):

@@ -20,7 +20,7 @@ values judged
 =====================  =============================================================================
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Int64s
@@ -61,7 +60,6 @@ from lc_assets.build.stage import (
     StagingFolder,
 )
 from lc_assets.build.tables import (
-    COMPRESSION,
     FILTERED,
     IDENTITY,
     KEYED,
@@ -124,8 +122,10 @@ class KeyTask(DocumentsTask):
 
     @property
     def listed(self) -> Path:
-        """Path of its lines in scratch, before they are merged."""
-        return self.folder / SCRATCH / "listed" / f"{self.name}.parquet"
+        """Path of its lines in scratch, before they are merged: an Arrow file, which the main
+        process reads in a tenth of the time of a Parquet file.
+        """
+        return self.folder / SCRATCH / "listed" / f"{self.name}.arrow"
 
     @property
     def found(self) -> Path:
@@ -154,7 +154,7 @@ def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts
     schema = schema_of(read_schema(files[0])) if files else KEYED
     sketches = [np.empty((0, SKETCH_HASHES), np.uint64)]
     listed = schema.append(SKETCH) if sketched else schema
-    parts = _by_shard_and_line([task.listed for task in tasks], listed)
+    parts = _by_line(_listed(task.listed).select(listed.names) for task in tasks)
     n_keys = write_keys(staging.folder, without_sketches(parts, sketches), schema)
     if sketched:
         write_npy(staging.folder / SKETCHES_FILE, np.concatenate(sketches))
@@ -176,7 +176,7 @@ def list_shard(task: KeyTask) -> Counts:
     schema = schema.append(SKETCH) if task.shingles else schema
     with (
         publish(task.listed) as staging,
-        pq.ParquetWriter(staging, schema, compression=COMPRESSION) as writer,
+        pa.ipc.new_file(staging, schema) as writer,
     ):
         batches = with_digests(task.documents, schema, task.privacy, task.shingles)
         tables = (pa.Table.from_batches([batch]) for batch in batches)
@@ -215,18 +215,22 @@ def schema_of(filtered: pa.Schema) -> pa.Schema:
     )
 
 
-def _by_shard_and_line(
-    paths: Iterable[Path], schema: pa.Schema, columns: Sequence[str] | None = None
-) -> Iterator[pa.Table]:
-    """Tables of the shards, which are sorted, each by its lines; documents with ids of their own
-    stay in the order of their file.
+def _listed(path: Path) -> pa.Table:
+    """What `list_shard` has written."""
+    with pa.memory_map(str(path)) as file:
+        return pa.ipc.open_file(file).read_all()
+
+
+def _by_line(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Tables of shards, each by its lines; documents with ids of their own stay in the order of
+    their file.
     """
-    for path in paths:
-        table = read_all([path], schema, columns)
+    for table in tables:
         lines = lines_of_ids(table["id"])
-        if lines is not None and (lines[1:] < lines[:-1]).any():
-            table = table.take(pa.array(np.argsort(lines, kind="stable")))
-        yield table
+        if lines is None or (lines[1:] >= lines[:-1]).all():
+            yield table
+        else:
+            yield table.take(pa.array(np.argsort(lines, kind="stable")))
 
 
 def lines_of_ids(ids: pa.ChunkedArray) -> Int64s | None:
@@ -262,11 +266,11 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     """The index lists every filtered document once with unchanged values; some texts are read again
     to compare digests and sketches.
     """
-    filtered = check_input.only_input("filtered_documents").folder
-    names = list(IDENTITY)
-    path, files = check_input.folder / DOCUMENTS_FILE, documents_files(filtered)
-    n_listed, n_standing = count_lines(path), sum(map(count_lines, files))
-    standing = regrouped(_by_shard_and_line(files, KEYED, names), LINES_AT_ONCE)
+    filtered, names = check_input.only_input("filtered_documents"), list(IDENTITY)
+    path, files = check_input.folder / DOCUMENTS_FILE, documents_files(filtered.folder)
+    n_listed, n_standing = count_lines(path), filtered.receipt.counts.kept
+    tables = (read_all([file], KEYED, names) for file in files)
+    standing = regrouped(_by_line(tables), LINES_AT_ONCE)
     same = n_listed == n_standing and all(
         map(pa.Table.equals, regrouped(parts_of(path, names), LINES_AT_ONCE), standing)
     )
