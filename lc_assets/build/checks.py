@@ -67,7 +67,7 @@ class FileTask(DocumentsTask):
     @property
     def name(self) -> str:
         """A name that is unique among a version's tasks."""
-        return f"{self.step}-{self.documents.name.removesuffix(DOCUMENTS_SUFFIX)}"
+        return f"{self.step}-{self.file:06d}"
 
     @property
     def path(self) -> Path:

@@ -87,6 +87,17 @@ class StagingFolder:
         """The partition's key."""
         return SnapshotId(self.fingerprint.key)
 
+    def own(self, stage: str) -> Published:
+        """The input of the same partition that came from ``stage``.
+
+        Raises:
+            NotPublished: when there is none.
+        """
+        name = f"{stage}/{self.key}"
+        if name not in self.inputs:
+            raise NotPublished(f"{name} is not published: materialize it")
+        return self.inputs[name]
+
 
 @record
 class CheckInput:

@@ -135,6 +135,7 @@ def claim(folder: Path, work: Path, mode: str, repetitions: int) -> tuple[Path, 
     documents = [folder / f"{number}.documents.parquet" for number in range(N_FILES)]
     made = Claims(
         documents=documents,
+        older=[],
         links=[folder / f"links{number}" for number in range(N_FILES)],
         decisions=[],
         aliases=[],

@@ -15,6 +15,9 @@ from lc_assets.packing.longpack import root_ranks
 from lc_assets.text.duplicates.keys import text_key
 from lc_assets.text.links.page_keys import page_key
 
+SNAPSHOT = "2023-06"
+"""The snapshot that is packed; documents of others are older."""
+
 
 @dataclass(frozen=True)
 class World:
@@ -58,7 +61,9 @@ def slow_claims(
         page_key(line["url"]) for line in world.documents if line["id"] in world.removed
     } - {None}
     by_key: dict[str, Page] = {}
-    for page in sorted(pages.values(), key=lambda page: page.id):
+    in_order = sorted(pages.values(), key=lambda page: page.id)
+    in_order.sort(key=lambda page: page.id.partition("/")[0], reverse=True)
+    for page in in_order:
         by_key.setdefault(page.key, page) if page.key else None
     leads_to, known = dict(world.aliases), dict(by_key)
     for start in leads_to:
@@ -110,7 +115,8 @@ def page_of(
         content=text_key(line["raw_content"]) or line["id"],
         n_tokens=count(line["raw_content"]),
         rank=rank,
-        is_root=settings.roots == 1 or rank < int(settings.roots * 2**64),
+        is_root=line["id"].startswith(f"{SNAPSHOT}/")
+        and (settings.roots == 1 or rank < int(settings.roots * 2**64)),
         side=side,
     )
 

@@ -175,6 +175,11 @@ CASES = {
     "longpack_documents.anchors": ("in_text", LINKED, "link_claims"),
     "longpack_documents.redirects": (False, LINKED, "link_claims"),
     "longpack_documents.canonical": (False, LINKED, "link_claims"),
+    "longpack_documents.older_snapshots": (
+        True,
+        LINKED | {"longpack_documents.mode": "allow"},
+        "link_claims",
+    ),
     "longpack_documents.same_language": (False, LINKED, "link_claims"),
     "longpack_documents.untitled": ("first_line", LINKED, "link_claims"),
     "longpack_documents.rest": (True, LINKED, None),
@@ -266,6 +271,7 @@ OTHER_DATA = {
     "longpack_documents.nofollow": "its only links with nofollow lead out of it",
     "longpack_documents.redirects": "none of its addresses redirects",
     "longpack_documents.canonical": "none of its pages names another address as its own",
+    "longpack_documents.older_snapshots": "the lake has one snapshot",
     "longpack_documents.same_language": "its pages are of one language",
     "longpack_documents.untitled": "its pages have titles",
 }

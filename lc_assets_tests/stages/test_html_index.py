@@ -37,6 +37,7 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.links.html_index import (
     FILES_TABLE,
+    REDIRECTS_FILE,
     STAGE,
     index_files,
     look_at_crawl,
@@ -279,10 +280,10 @@ def test_the_tiny_crawl_holds_every_page(filtered, tmp_path):
     assert tables[0] == tables[1]
 
 
-def wat_of(page: dict) -> bytes:
+def wat_of(page: dict, status: str = "200", **headers: str) -> bytes:
     response = {
-        "Response-Message": {"Status": "200"},
-        "Headers": {"Content-Type": "text/html"},
+        "Response-Message": {"Status": status},
+        "Headers": {"Content-Type": "text/html"} | headers,
         "HTML-Metadata": {"Links": [{"path": "A@/href", "url": "/b", "text": page["id"]}]},
     }
     warc = {"WARC-Target-URI": page["url"], "WARC-Date": page["date_download"]}
@@ -319,6 +320,84 @@ def test_lists_of_links_are_indexed_without_any_html(filtered, tmp_path):
         match="has no warc files .1 wat., which html_index.index and html_index.links_from ask for",
     ):
         stage_named("html_index").build(over(filtered, tmp_path, crawl), SNAPSHOT)
+
+
+@pytest.mark.parametrize("way", [*WAYS, "wat"])
+def test_redirects_are_read_wherever_pages_are_looked_up(filtered, tmp_path, way):
+    """In archives, lists of links and both indexes, which name archives that are not listed; the
+    newest capture decides, relative addresses are resolved.
+    """
+    document = documents_of(filtered)[0]
+    moves = [
+        ("https://a.example.net/old", "/older", 1),
+        ("https://a.example.net/old", "/new?x=1", 2),
+        ("http://b.example.net/x", document["url"], 1),
+        (document["url"], "https://c.example.net/", 1),
+        ("https://d.example.net/", "http://www.d.example.net", 1),
+    ]
+    folder = tmp_path / "crawl" / SNAPSHOT
+    folder.mkdir(parents=True)
+    page = page_record(document["url"], day=3)
+    records = [
+        page_record(url, day=day, status="301 Moved", mime=f"text/html\r\nLocation: {target}")
+        for url, target, day in moves
+    ]
+    one = Capture(
+        document["url"],
+        "20230203040506",
+        True,
+        "",
+        f"{SNAPSHOT}/x.warc.gz",
+        0,
+        len(gzip.compress(page)),
+    )
+    captures = [one] + [
+        msgspec.structs.replace(
+            one, url=url, timestamp=f"202302{day:02}040506", is_page=False, filename="diagnostics"
+        )
+        for url, _, day in moves
+    ]
+    if way == "wat":
+        seen = [wat_of(document)] + [
+            wat_of(
+                {"url": url, "date_download": f"2023-02-{day:02}T00:00:00Z", "id": ""},
+                status="301",
+                Location=target,
+            )
+            for url, target, day in moves
+        ]
+        (folder / "a.warc.wat.gz").write_bytes(b"".join(seen))
+    else:
+        pages = [page, *(records if way == "scan" else [])]
+        (folder / "x.warc.gz").write_bytes(
+            b"".join(gzip.compress(content, mtime=0) for content in pages)
+        )
+        (folder / "warc.paths").write_text(f"{SNAPSHOT}/x.warc.gz\n")
+    lines = index_lines(captures[:1])
+    for capture, (_, target, _) in zip(captures[1:], moves, strict=True):
+        said = f'"status":"301","redirect":{json.dumps(target)}'.encode()
+        lines += [line.replace(b'"status":"200"', said) for line in index_lines([capture])]
+    (folder / "a.cdxj").write_bytes(b"".join(sorted(lines)))
+    for subset, some, targets in (
+        ("warc", captures[:1], [None]),
+        ("crawldiagnostics", captures[1:], [target for _, target, _ in moves]),
+    ):
+        path = folder / f"subset={subset}" / "c.parquet"
+        path.parent.mkdir()
+        write_columns(path, some)
+        table = pq.read_table(path).append_column("fetch_redirect", [targets])
+        pq.write_table(table, path)
+    looked_up = {"links_from": "wat"} if way == "wat" else {"index": way}
+    context = over(filtered, tmp_path, tmp_path / "crawl", **looked_up)
+    built = stage_named("html_index").build(context, SNAPSHOT)
+    assert [line["id"] for line in index_of(built)] == [document["id"]]
+    found = pq.read_table(built.published.folder / REDIRECTS_FILE).to_pylist()
+    assert {line["page_key"]: line["target_key"] for line in found} == {
+        "a.example.net/old": "a.example.net/new?x=1",
+        "b.example.net/x": page_key(document["url"]),
+        page_key(document["url"]): "c.example.net",
+    }
+    assert all(finding.passed for finding in built.findings)
 
 
 def _spot(line):

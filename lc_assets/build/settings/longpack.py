@@ -93,10 +93,12 @@ class LongPackSettings(Settings):
         nofollow: whether to skip links with rel of nofollow, sponsored or ugc.
         anchors: ``any``; or ``in_text``: only links whose anchor text occurs in the page's cleaned
             text.
-        redirects: whether links to an address that redirected to a page, in the scanned archives,
-            lead to the page.
+        redirects: whether links to an address that redirected to a page, by the archives or index
+            that was read, lead to the page.
         canonical: whether links to an address that a page of the same host names as its own
             (``rel=canonical``) lead to the page.
+        older_snapshots: whether links to an address of which this snapshot has no document lead to
+            the newest of the older snapshots' documents, which stays in its own snapshot too.
         same_language: whether a child must have its root's language.
         untitled: if anchor texts are uninformative and the page has no title: ``drop`` the link, or
             use the page's ``first_line``.
@@ -117,9 +119,17 @@ class LongPackSettings(Settings):
     anchors: Literal["any", "in_text"] = "any"
     redirects: bool = True
     canonical: bool = True
+    older_snapshots: bool = False
     same_language: bool = True
     untitled: Literal["drop", "first_line"] = "drop"
     rest: bool = False
+
+    def __post_init__(self) -> None:
+        if self.older_snapshots and self.mode == "consume":
+            raise BadInput(
+                "longpack_documents.older_snapshots with mode = consume: a page of an older "
+                "snapshot stays there, so it would occur twice; set mode = allow"
+            )
 
 
 PAPER_LINKS = PageLinkSettings(extractor="paper")

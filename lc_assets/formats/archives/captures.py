@@ -33,7 +33,6 @@ from lc_assets.formats.archives.paths import refusal
 from lc_assets.formats.archives.records import WRONG_LENGTH, Block, Kinds, records_in
 from lc_assets.formats.archives.responses import MAX_HEAD_BYTES, NoPage, is_html, read_summary
 from lc_assets.formats.corpora.containers import Unread
-from lc_assets.text.links.targets import absolute
 
 _NO_DIGITS = re.compile(r"\D", re.ASCII)
 _EARLIEST = "00000101000000"
@@ -50,7 +49,8 @@ class Capture(msgspec.Struct, frozen=True):
         filename: path of the archive, as its source names it.
         offset: where in the archive its record begins.
         length: bytes of the record in the archive.
-        redirect: address that the server redirected to; empty when it did not, and in indexes.
+        redirect: address that the server redirected to, as it or an index states it; empty when it
+            did not.
     """
 
     url: str
@@ -136,9 +136,9 @@ def captures_by(
 def _capture(block: Block, filename: str) -> Capture:
     if block.record.record_type != WarcRecordType.response:
         raise NoPage(kind_of_record(block))
-    head, url = read_summary(block.content), block.header("WARC-Target-URI")
+    head = read_summary(block.content)
     return Capture(
-        url=url,
+        url=block.header("WARC-Target-URI"),
         timestamp=timestamp_of(block.header("WARC-Date")),
         is_page=head.status == 200
         and is_html(head.mime, block.header("WARC-Identified-Payload-Type")),
@@ -146,7 +146,7 @@ def _capture(block: Block, filename: str) -> Capture:
         filename=filename,
         offset=block.offset,
         length=block.length,
-        redirect=(absolute(head.location, url) or "") if head.location else "",
+        redirect=head.location,
     )
 
 
@@ -168,6 +168,7 @@ class _Fields(msgspec.Struct):
     mime: str = ""
     detected: str = msgspec.field(default="", name="mime-detected")
     digest: str = ""
+    redirect: str = ""
 
 
 _FIELDS = msgspec.json.Decoder(_Fields)
@@ -206,11 +207,16 @@ def capture_of(line: bytes) -> Capture | str:
         found.filename,
         offset,
         length,
+        found.redirect,
     )
 
 
+REDIRECT = b'"redirect":'
+"""What the lines of an index contain whose server redirected."""
+
+
 def matches(
-    source: Path | BinaryIO, keys: Iterable[bytes], *, where: str
+    source: Path | BinaryIO, keys: Iterable[bytes], *, where: str, marked: bytes | None = None
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield each line with one of the keys, and the key, in the order of the index.
 
@@ -218,6 +224,7 @@ def matches(
         source: the index's path, or the index, open at its beginning.
         keys: sorted, unique.
         where: its name, for messages; it is gzipped if this ends in ``.gz``.
+        marked: if given, lines with other keys that contain it are yielded too, with an empty key.
 
     Raises:
         CorruptFile: when the index is damaged or truncated, has a line longer than any, or is not
@@ -235,15 +242,21 @@ def matches(
                 f"{where}: is not sorted by its keys, so nothing can be looked up in it; sort it "
                 "by its bytes (LC_ALL=C)"
             )
-        last, at = found[-1], 0
+        last, at, met = found[-1], 0, set[bytes]()
         while key is not None and key <= last:
             at = bisect.bisect_left(found, key, at)
             while at < len(found) and found[at] == key:
+                met.add(key)
                 yield key, lines[at]
                 at += 1
             if at == len(found) and key == last:
                 break  # it may continue in the next block
             key = next(wanted, None)
+        if marked is not None:
+            marks = zip(found, lines, strict=True)
+            yield from (
+                (b"", line) for key_of, line in marks if marked in line and key_of not in met
+            )
 
 
 def blocks_of_lines(source: Path | BinaryIO, *, where: str) -> Iterator[list[bytes]]:

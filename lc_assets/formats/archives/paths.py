@@ -11,8 +11,8 @@ kind                  name ends in                                   Common Craw
 ====================  =============================================  ==========================
 
 Lists hold a path per line, relative to the root of all crawls. Of the columnar index only
-``subset=warc`` is read: responses in other subsets are not pages. It has a row per capture, with
-columns as Common Crawl's table ``cc-index``:
+``subset=warc`` is read, and ``subset=crawldiagnostics``, which has the redirects. It has a row per
+capture, with columns as Common Crawl's table ``cc-index``:
 
 ====================================================  =============================================
 column                                                becomes
@@ -25,9 +25,10 @@ column                                                becomes
 ``content_digest``                                    ``digest``, with ``sha1:``
 ``warc_filename``, ``warc_record_offset``,            ``filename``, ``offset``, ``length``
 ``warc_record_length``
+``fetch_redirect``                                    ``redirect``
 ====================================================  =============================================
 
-Digest and types may be missing: older tables lack them. Other columns are not read.
+Digest, types and redirects may be missing: older tables lack them. Other columns are not read.
 """
 
 import io
@@ -55,6 +56,7 @@ INDEX = pa.schema(
         "filename": "string",
         "offset": "int64",
         "length": "int64",
+        "redirect": "string",
     }
 )
 """Columns that are read of a row; see `lc_assets.formats.archives.captures.Capture`."""
@@ -71,7 +73,13 @@ _NEEDED = (
     "warc_record_offset",
     "warc_record_length",
 )
-_WHERE_KNOWN = ("content_mime_type", "content_mime_detected", "content_digest")
+_WHERE_KNOWN = (
+    "content_mime_type",
+    "content_mime_detected",
+    "content_digest",
+    "fetch_redirect",
+)
+_SUBSETS = ("subset=warc/", "subset=crawldiagnostics/")
 _UNKNOWN = ("", "-", "unk")
 
 
@@ -134,6 +142,7 @@ def _read(batch: pa.RecordBatch) -> pa.RecordBatch:
             pc.fill_null(pc.cast(batch.column(name), pa.int64()), -1)
             for name in ("warc_record_offset", "warc_record_length")
         ),
+        text("fetch_redirect"),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=INDEX)
 
@@ -185,7 +194,7 @@ def kind_of(path: str) -> Kind | None:
     ... )
     (None, 'columnar')
     """
-    if "subset=" in path and "subset=warc/" not in path:
+    if "subset=" in path and not any(subset in path for subset in _SUBSETS):
         return None
     if _CLUSTER.fullmatch(path):
         return "cdxj"

@@ -18,7 +18,7 @@ reason                 when
 =====================  ===========================================================================
 ``warcinfo record``…   it is not a ``metadata`` record
 ``not of a response``  it is about a request, or the crawler's notes
-``status not 200``     any other status
+``status not 200``     any other status, unless it redirects, of which the address is read
 ``not HTML``           by its type
 ``not JSON``           its block is not JSON, or not of this kind
 ``record too long``    it has more bytes than the limit
@@ -139,18 +139,25 @@ def captures_in_wat(source: Path | BinaryIO, *, filename: str) -> Iterator[Captu
 
 
 def _capture(block: Block, filename: str) -> Capture:
-    warc, response, _ = _read(block)
+    warc, response = _response(block)
     digest = digest_of_sha1(warc.digest or response.entity_digest)
-    time = timestamp_of(warc.date)
-    return Capture(bare(warc.url), time, True, digest, filename, block.offset, block.length)
+    place = (digest, filename, block.offset, block.length)
+    url, time = bare(warc.url), timestamp_of(warc.date)
+    status = str(response.message.status)
+    if len(status) == 3 and status.startswith("3") and (target := _header(response, "location")):
+        return Capture(url, time, False, *place, target)
+    _require_page(warc, response)
+    return Capture(url, time, True, *place)
 
 
 def wat_page(block: Block, where: str) -> WatPage | Unread:
     """The list of links in a record, whose name is ``where``, or the reason for none."""
     try:
-        warc, _, html = _read(block)
+        warc, response = _response(block)
+        _require_page(warc, response)
     except NoPage as reason:
         return unread(block, where, str(reason))
+    html = response.html or _Html()
     links = tuple(
         Link(
             link.url,
@@ -164,7 +171,7 @@ def wat_page(block: Block, where: str) -> WatPage | Unread:
     return WatPage(bare(warc.url), links, html.head.base or "")
 
 
-def _read(block: Block) -> tuple[_Warc, _Response, _Html]:
+def _response(block: Block) -> tuple[_Warc, _Response]:
     if block.record.record_type != WarcRecordType.metadata:
         raise NoPage(kind_of_record(block))
     if not block.is_whole:
@@ -176,17 +183,18 @@ def _read(block: Block) -> tuple[_Warc, _Response, _Html]:
     response = envelope.payload.response
     if response is None:
         raise NoPage("not of a response")
+    return envelope.warc, response
+
+
+def _require_page(warc: _Warc, response: _Response) -> None:
     if str(response.message.status) != "200":
         raise NoPage("status not 200")
-    if not is_html(_type_of(response), envelope.warc.identified):
+    mime = _header(response, "content-type").partition(";")[0].strip()
+    if not is_html(mime, warc.identified):
         raise NoPage("not HTML")
-    return envelope.warc, response, response.html or _Html()
 
 
-def _type_of(response: _Response) -> str:
-    """Type of the content without parameters, by the header in any case."""
-    value = next(
-        (value for name, value in response.headers.items() if name.lower() == "content-type"), ""
-    )
-    first = value if isinstance(value, str) else next(iter(value), "")
-    return first.partition(";")[0].strip()
+def _header(response: _Response, wanted: str) -> str:
+    """The first value of a header, whose name is in any case; empty without it."""
+    value = next((value for name, value in response.headers.items() if name.lower() == wanted), "")
+    return value if isinstance(value, str) else next(iter(value), "")

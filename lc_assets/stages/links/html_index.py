@@ -7,8 +7,8 @@ reading the archives once (``html_index.index = "scan"``; or the crawl's own lis
 `lc_assets.stages.links.page_captures` chooses among several captures.
 
 Publishes a table per shard of filtered documents, the addresses that redirect to others according
-to the archives that were scanned, and the crawl's files with the identities of
-those that were read. Their digest is an input of the version, so it is out of date when a file of
+to the archives or index that was read, and the crawl's files with the identities of those that were
+read. Their digest is an input of the version, so it is out of date when a file of
 the crawl changes.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
@@ -257,7 +257,7 @@ STAGE = Stage(
     description=(
         "The record in the crawl's archives of each filtered document's page, for one snapshot."
     ),
-    code_version="2",
+    code_version="3",
     reads={"filtered_documents": SAME_SNAPSHOT},
     params=_params,
     checks=(

@@ -33,6 +33,7 @@ from lc_assets.build.checks import FileTask, evenly_spaced
 from lc_assets.build.tables import read_lines, writing_table
 from lc_assets.counts import Counts
 from lc_assets.formats.archives.captures import (
+    REDIRECT,
     Capture,
     blocks_of_lines,
     capture_of,
@@ -53,6 +54,7 @@ from lc_assets.stages.deduplication.queries import Queries, parquet
 from lc_assets.stages.links.crawl_files import paths_of
 from lc_assets.stages.links.link_tables import ALIASES, CAPTURES, HTML_INDEX, PAGE_DOCUMENTS
 from lc_assets.text.links.page_keys import page_key, surt
+from lc_assets.text.links.targets import absolute
 
 NO_CAPTURE = "no capture"
 NO_PAGE = "no capture with status 200 and HTML"
@@ -194,8 +196,9 @@ def find_captures(task: CapturesTask) -> Counts:
         for capture, key in find(task):
             counts[RECORDS] += 1
             counts[f"{LEFT_OUT}{capture}" if isinstance(capture, str) else CAPTURED] += 1
-            if isinstance(capture, Capture) and capture.redirect:
-                keys = page_key(capture.url), page_key(capture.redirect)
+            if isinstance(capture, Capture) and capture.redirect and not capture.is_page:
+                target = absolute(capture.redirect, capture.url)
+                keys = page_key(capture.url), page_key(target or "")
                 if None not in keys and keys[0] != keys[1]:
                     place = dict(zip(ALIASES.names, keys, strict=True))
                     redirects.add(place | {"timestamp": capture.timestamp})
@@ -239,18 +242,23 @@ def _in_lines(task: CapturesTask) -> Iterator[Found]:
         first = next(blocks_of_lines(stream, where=task.path), [b""])[0].partition(b" ")[0]
     with task.crawl.open(task.path) as stream:
         wanted = sorted_keys(wanted_file(task.folder, task.kind), first)
-        for _, line in matches(stream, wanted, where=task.path):
-            yield placed(capture_of(line))
+        for key, line in matches(stream, wanted, where=task.path, marked=REDIRECT):
+            capture, own_key = placed(capture_of(line))
+            yield capture, own_key if key else None
 
 
 def _in_rows(task: CapturesTask) -> Iterator[Found]:
     placed, wanted = _placing(task), read_npy(wanted_file(task.folder, task.kind))
     with task.crawl.open(task.path) as stream:
         for batch in index_batches(stream, where=task.path):
-            chosen = np.flatnonzero(is_in(batch.column("surt").to_pylist(), wanted))
-            for row in batch.drop_columns(["surt"]).take(pa.array(chosen)).to_pylist():
+            are_wanted = is_in(batch.column("surt").to_pylist(), wanted)
+            redirects = np.array(batch.column("redirect").to_pylist(), np.object_) != ""
+            chosen = np.flatnonzero(are_wanted | redirects)
+            rows = batch.drop_columns(["surt"]).take(pa.array(chosen)).to_pylist()
+            for row, is_wanted in zip(rows, are_wanted[chosen].tolist(), strict=True):
                 refused = refusal(row["filename"], row["offset"], row["length"])
-                yield placed(refused or Capture(**row))
+                capture, own_key = placed(refused or Capture(**row))
+                yield capture, own_key if is_wanted else None
 
 
 def _placing(task: CapturesTask) -> Callable[[Capture | str], Found]:
@@ -265,8 +273,8 @@ def _placing(task: CapturesTask) -> Callable[[Capture | str], Found]:
             return capture, None
         names = (capture.filename, f"{beside}/{capture.filename}")
         path = next((path for path in names if path in known), "")
-        if known and not path:
-            return "archive not listed", None
+        if known and not path:  # those of redirects are listed elsewhere, and are not read
+            return capture if capture.redirect else "archive not listed", None
         found = msgspec.structs.replace(capture, filename=path or capture.filename)
         return found, page_key(capture.url)
 

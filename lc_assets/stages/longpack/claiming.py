@@ -54,6 +54,7 @@ class Claims:
 
     Attributes:
         documents: tables of documents with the columns of `lc_assets.build.tables.FILTERED`.
+        older: the same of older snapshots, whose documents are no roots.
         links: tables of `lc_assets.stages.links.link_tables.PAGE_LINKS`.
         decisions: tables that decide which documents stay, and on which side
             (`lc_assets.stages.deduplication.removals.DECISIONS`).
@@ -67,6 +68,7 @@ class Claims:
     """
 
     documents: Sequence[Path]
+    older: Sequence[Path]
     links: Sequence[Path]
     decisions: Sequence[Path]
     aliases: Sequence[Path]
@@ -86,11 +88,12 @@ def claim_links(claims: Claims) -> Counts:
             folder=claims.folder,
             file=n,
             settings=claims.settings,
+            is_older=n >= len(claims.documents),
         )
-        for n, path in enumerate(claims.documents)
+        for n, path in enumerate([*claims.documents, *claims.older])
     ]
     listed = claims.run(list_pages, pages, what="list pages")
-    if not pages or not claims.links:
+    if not claims.documents or not claims.links:
         write_table(claims.out, LINK_CLAIMS.empty_table())
         return listed
     settings = claims.settings
@@ -134,7 +137,7 @@ def _know(claims: Claims, database: Queries, n_roots: int) -> Counts:
             tokenizer=claims.tokenizer,
             text_encoding=claims.text_encoding,
         )
-        for n, path in enumerate(claims.documents)
+        for n, path in enumerate([*claims.documents, *claims.older])
     ]
     database.publish_parts(
         """SELECT file, line, number FROM pages SEMI JOIN (

@@ -5,7 +5,7 @@ and target alone. Rules that depend on the root (its split side, language, conte
 length) are applied in its turn (`lc_assets.stages.longpack.claiming`). Pages are numbered over the
 documents that are not excluded: roots first, by rank and id, then the others by rank and id. So
 numbers do not depend on the distribution of documents over files. If several documents share an
-address, the first by id is used.
+address, the first by id is used; those of older snapshots come after, the newest first.
 
 *Dealing*: `lc_assets.packing.longpack.take_turns` over table ``offers``, one round's offers, which
 are read in order; table ``held`` has the pages taken in all rounds. Three bytes per page are in
@@ -67,7 +67,11 @@ def number_pages(database: Queries, pages: Sequence[Path], decisions: Sequence[P
             ORDER BY NOT is_root, rank, id)""")
     database.do("""CREATE OR REPLACE TABLE addressed AS
         SELECT page_key, arg_min(number, id)::INTEGER AS number FROM pages
-        WHERE page_key IS NOT NULL GROUP BY page_key""")
+        WHERE page_key IS NOT NULL AND NOT is_older GROUP BY page_key""")
+    database.do("""INSERT INTO addressed
+        SELECT page_key, first(number ORDER BY split_part(id, '/', 1) DESC, id) FROM pages
+        ANTI JOIN addressed USING (page_key)
+        WHERE page_key IS NOT NULL AND is_older GROUP BY page_key""")
     database.do("""CREATE OR REPLACE TABLE removed_keys AS SELECT DISTINCT page_key FROM everyone
         SEMI JOIN removed USING (id)
         WHERE page_key IS NOT NULL""")

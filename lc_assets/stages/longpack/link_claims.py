@@ -9,6 +9,7 @@ tokens of needed pages are counted, with the recipe's tokenizer.
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from lc_assets.build.recipe import Recipe, plain
 from lc_assets.build.settings.longpack import LongPackSettings
 from lc_assets.build.stage import (
     SAME_SNAPSHOT,
+    THIS_AND_OLDER,
     BuildContext,
     CheckInput,
     CheckResult,
@@ -27,6 +29,7 @@ from lc_assets.build.stage import (
 from lc_assets.build.tables import FILTERED, count_lines
 from lc_assets.counts import Counts
 from lc_assets.formats.tokenizers.named import vocabulary_of
+from lc_assets.lake.versions import Published
 from lc_assets.packing.longpack import PART_TOKENS, roots_drawn_by
 from lc_assets.stages.deduplication.queries import (
     Tables,
@@ -43,13 +46,14 @@ TABLE = "claims.parquet"
 
 def write_link_claims(context: BuildContext, staging: StagingFolder) -> Counts:
     """Write the claims among one snapshot's documents."""
-    snapshot = staging.key
     recipe = context.recipe
+    decided = inputs_from(staging.inputs, "removed_documents")
     return claim_links(
         Claims(
-            documents=documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder),
-            links=page_links_files(staging.inputs[f"page_links/{snapshot}"].folder),
-            decisions=[staging.inputs[f"removed_documents/{snapshot}"].folder / DECISIONS_TABLE],
+            documents=documents_files(staging.own("filtered_documents").folder),
+            older=older_documents(staging),
+            links=page_links_files(staging.own("page_links").folder),
+            decisions=[published.folder / DECISIONS_TABLE for published in decided],
             aliases=_aliases(recipe.longpack_documents, staging),
             folder=staging.folder,
             out=staging.folder / TABLE,
@@ -63,20 +67,33 @@ def write_link_claims(context: BuildContext, staging: StagingFolder) -> Counts:
 
 def _aliases(settings: LongPackSettings, staging: StagingFolder) -> list[Path]:
     """Tables of other addresses that the settings follow."""
-    index = staging.inputs[f"html_index/{staging.key}"].folder
-    links = staging.inputs[f"page_links/{staging.key}"].folder
+    index, links = (staging.own(stage).folder for stage in ("html_index", "page_links"))
     found = [index / REDIRECTS_FILE] if settings.redirects else []
     found += canonical_files(links) if settings.canonical else []
     return [path for path in found if path.is_file()]
 
 
+def inputs_from(inputs: Mapping[str, Published], stage: str) -> list[Published]:
+    """The versions of one stage, of all snapshots."""
+    return [published for published in inputs.values() if published.stage == stage]
+
+
+def older_documents(staging: StagingFolder) -> list[Path]:
+    """Tables of filtered documents of the older snapshots that are read."""
+    found = inputs_from(staging.inputs, "filtered_documents")
+    older = [published.folder for published in found if published.key != staging.key]
+    return [path for folder in older for path in documents_files(folder)]
+
+
 def _tables(check_input: CheckInput) -> Tables:
-    filtered = documents_files(check_input.only_input("filtered_documents").folder)
-    decisions = check_input.only_input("removed_documents").folder / DECISIONS_TABLE
+    filtered, decided = (
+        [published.folder for published in inputs_from(check_input.inputs, stage)]
+        for stage in ("filtered_documents", "removed_documents")
+    )
     return {
         "claims": ([check_input.folder / TABLE], LINK_CLAIMS),
-        "documents": (filtered, FILTERED),
-        "decided": ([decisions], DECISIONS),
+        "documents": ([path for folder in filtered for path in documents_files(folder)], FILTERED),
+        "decided": ([folder / DECISIONS_TABLE for folder in decided], DECISIONS),
     }
 
 
@@ -98,8 +115,8 @@ def the_claims_add_up(check_input: CheckInput) -> CheckResult:
 
 
 def claimed_documents_go_on(check_input: CheckInput) -> CheckResult:
-    """Roots, children and what links to these are filtered documents of the snapshot, and none is
-    removed.
+    """Roots, children and what links to these are filtered documents of the snapshots read, and
+    none is removed.
     """
     named = (
         "(SELECT root_id AS id FROM claims UNION SELECT child_id FROM claims UNION SELECT "
@@ -188,7 +205,8 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     longpack = {
         name: value
         for name, value in plain(recipe.longpack_documents).items()
-        if name not in {"wanted", "rest"} and (name, value) != ("untitled", "drop")
+        if name not in {"wanted", "rest"}
+        and (name, value) not in {("untitled", "drop"), ("older_snapshots", False)}
     }
     return {
         "longpack": longpack,
@@ -197,6 +215,11 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "text_encoding": recipe.token_documents.text_encoding,
     }
 
+
+WITH_TARGETS = THIS_AND_OLDER.where(
+    lambda recipe, key, other: other == key or recipe.longpack_documents.older_snapshots
+)
+"""The snapshots in which the targets of links are searched."""
 
 STAGE = Stage(
     name="link_claims",
@@ -207,8 +230,8 @@ STAGE = Stage(
     reads={
         "page_links": SAME_SNAPSHOT,
         "html_index": SAME_SNAPSHOT,
-        "filtered_documents": SAME_SNAPSHOT,
-        "removed_documents": SAME_SNAPSHOT,
+        "filtered_documents": WITH_TARGETS,
+        "removed_documents": WITH_TARGETS,
     },
     params=_params,
     checks=(

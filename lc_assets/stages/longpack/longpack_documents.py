@@ -8,7 +8,7 @@ shard. Roots without children remain natural documents.
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,12 @@ from lc_assets.stages.longpack.gathering import (
     pack_documents,
     packed_documents_of,
 )
-from lc_assets.stages.longpack.link_claims import TABLE as CLAIMS_TABLE
+from lc_assets.stages.longpack.link_claims import (
+    TABLE as CLAIMS_TABLE,
+    WITH_TARGETS,
+    inputs_from,
+    older_documents,
+)
 from lc_assets.stages.longpack.page_index import (
     INDEX,
     KEY_COLUMNS,
@@ -71,8 +76,9 @@ def write_longpack_documents(context: BuildContext, staging: StagingFolder) -> C
     snapshot = staging.key
     recipe = context.recipe.longpack_documents
     packing = Packing(
-        claims=staging.inputs[f"link_claims/{snapshot}"].folder / CLAIMS_TABLE,
-        documents=documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder),
+        claims=staging.own("link_claims").folder / CLAIMS_TABLE,
+        documents=documents_files(staging.own("filtered_documents").folder),
+        older=older_documents(staging),
         folder=staging.folder,
         paper_exact=recipe.paper_exact,
     )
@@ -161,10 +167,11 @@ def parts_are_the_cleaned_pages(check_input: CheckInput) -> CheckResult:
     """Of an even choice of documents, the root and some children are, character for character, the
     filtered documents' texts.
     """
-    exact, filtered = (
-        check_input.fingerprint.params["paper_exact"],
-        check_input.only_input("filtered_documents").folder,
-    )
+    exact = check_input.fingerprint.params["paper_exact"]
+    filtered = {
+        published.key: published.folder
+        for published in inputs_from(check_input.inputs, "filtered_documents")
+    }
     n_parts = n_wrong = 0
     first = ""
     for document, spans in _chosen(check_input):
@@ -249,9 +256,10 @@ def _texts_to_count(check_input: CheckInput) -> list[str]:
     return [*(document["raw_content"] for document, _ in _chosen(check_input)), longest]
 
 
-def _text_of(filtered: Path, document_id: str) -> str | None:
-    """The text of a filtered document; None when it is not there."""
-    path = filtered / f"{parse_document_id(document_id)[0].name}{DOCUMENTS_SUFFIX}"
+def _text_of(filtered: Mapping[str, Path], document_id: str) -> str | None:
+    """The text of a filtered document, of its snapshot's version; None when it is not there."""
+    shard = parse_document_id(document_id)[0]
+    path = filtered.get(shard.snapshot, Path()) / f"{shard.name}{DOCUMENTS_SUFFIX}"
     lines = read_lines(path, ["id", "raw_content"]) if path.is_file() else iter(())
     return next((line["raw_content"] for line in lines if line["id"] == document_id), None)
 
@@ -265,7 +273,7 @@ STAGE = Stage(
     code_version="2",
     reads={
         "link_claims": SAME_SNAPSHOT,
-        "filtered_documents": SAME_SNAPSHOT,
+        "filtered_documents": WITH_TARGETS,
         "removed_documents": SAME_SNAPSHOT.only_if(lambda recipe: recipe.longpack_documents.rest),
     },
     params=lambda recipe, _: _params(recipe),

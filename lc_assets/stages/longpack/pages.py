@@ -38,12 +38,13 @@ PAGES = pa.schema(
         "is_home": "bool",
         "rank": "uint64",
         "is_root": "bool",
+        "is_older": "bool",
         "language": "string",
         "title": "string",
     }
 )
 """A document as a page. ``page_key``, ``host``: null without a web address; ``rank`` is then that
-of the id.
+of the id. ``is_older``: it is of another snapshot, and no root.
 """
 
 FACTS = pa.schema(
@@ -81,6 +82,7 @@ class PagesTask(FileTask):
     step = "pages"
 
     settings: LongPackSettings
+    is_older: bool = False
 
 
 @record
@@ -119,7 +121,8 @@ def list_pages(task: PagesTask) -> Counts:
         "host": [key and key_host(key) for key in keys],
         "is_home": [key is not None and is_portal(key) for key in keys],
         "rank": ranks,
-        "is_root": within(ranks, task.settings.roots),
+        "is_root": within(ranks, task.settings.roots) & (not task.is_older),
+        "is_older": np.full(len(ids), task.is_older),
         "language": columns["language"],
         "title": [one_line(title)[:TITLE_CHARS] for title in titles],
     }

@@ -62,6 +62,7 @@ class Packing:
     Attributes:
         claims: table of `lc_assets.stages.links.link_tables.LINK_CLAIMS`.
         documents: the tables of documents that the claims were made from.
+        older: the same of older snapshots, which are read for children only.
         folder: output folder of packed documents and spans, a file of each per file of roots; its
             scratch folder holds intermediate files.
         paper_exact: see `lc_assets.packing.longpack.written`.
@@ -72,6 +73,7 @@ class Packing:
     documents: Sequence[Path]
     folder: Path
     paper_exact: bool
+    older: Sequence[Path] = ()
     bucket_tokens: int = BUCKET_TOKENS
 
     @property
@@ -79,7 +81,7 @@ class Packing:
         """A task for every file's texts."""
         return [
             SendTask(documents=path, folder=self.folder, file=n)
-            for n, path in enumerate(self.documents)
+            for n, path in enumerate([*self.documents, *self.older])
         ]
 
     def parts(self, group: int) -> Path:
@@ -129,9 +131,10 @@ def _place(packing: Packing, database: Queries) -> None:
     """
     claims = parquet([packing.claims])
     named = f"SELECT root_id AS id FROM {claims} UNION SELECT child_id FROM {claims}"
+    rows = numbered_rows(database, [*packing.documents, *packing.older])
     database.do(f"""CREATE OR REPLACE TABLE places AS
         SELECT id, (row_of_all >> 32)::INTEGER AS file, (row_of_all & {2**32 - 1})::INTEGER AS line
-        FROM {numbered_rows(database, packing.documents)} SEMI JOIN ({named}) USING (id)""")
+        FROM {rows} SEMI JOIN ({named}) USING (id)""")
     database.do(f"""CREATE OR REPLACE TABLE roots AS
         SELECT (row_number() OVER () - 1)::BIGINT AS root, * FROM (
         SELECT root_id, file, line, (sum(n_tokens) + any_value(root_tokens))::BIGINT AS tokens

@@ -41,10 +41,12 @@ def lines_of(path):
     ]
 
 
-@pytest.mark.parametrize("with_aliases", [False, True])
+@pytest.mark.parametrize("others", ["none", "with_aliases", "with_older"])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_claims_are_those_of_the_reference(tmp_path, name, with_aliases):
-    world = made_up_world(seed=list(SETTINGS).index(name), with_aliases=with_aliases)
+def test_claims_are_those_of_the_reference(tmp_path, name, others):
+    world = made_up_world(
+        seed=list(SETTINGS).index(name), **{others: True} if others != "none" else {}
+    )
     wanted, refused = slow_claims(world, SETTINGS[name], sides=sides_of(world), count=count)
     path, counts = claimed(tmp_path, write(world, tmp_path / "in"), SETTINGS[name])
     assert lines_of(path) == wanted

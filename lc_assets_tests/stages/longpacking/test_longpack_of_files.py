@@ -244,6 +244,46 @@ def test_redirects_and_canonical_addresses_are_followed(tmp_path):
     assert built["link_claims"].counts.dropped["no such page"] == 4
 
 
+def test_targets_are_searched_in_older_snapshots(tmp_path):
+    """On request, a link that leads to no page of its snapshot leads to the newest older one, which
+    stays where it is; every check passes.
+    """
+    links = "".join(f"<a href=/{name}>the {name} page</a> " for name in ("own", "old", "oldest"))
+    crawls = {
+        "y1": {"own": "An own page, first.", "old": "Oldish.", "oldest": "Oldest page."},
+        "y2": {"own": "An own page, second.", "old": "Old page."},
+        "y3": {"own": "An own page, third.", "": f"The root. {links}"},
+        "y4": {"oldest": "A newer page."},
+    }
+    for name, texts in crawls.items():
+        pages = [
+            FetchedPage(f"http://a.org/{path}", "2023-02-02T00:00:00Z", f"<p>{text}")
+            for path, text in texts.items()
+        ]
+        write_pages(tmp_path / f"{name}.warc.gz", pages, filename=f"{name}.warc.gz")
+    found = {}
+    for older in (False, True):
+        context = context_over_files(
+            warcs_of(tmp_path),
+            tmp_path / f"out{older}",
+            executor=LocalExecutor(),
+            settings={
+                "longpack_documents": LongPackSettings(
+                    wanted=True, mode="allow", same_language=False, older_snapshots=older
+                )
+            },
+        )
+        built = build_for(context, "longpack_documents")
+        (one,) = documents_of({"longpack_documents": built["longpack_documents"]["y3"]}).values()
+        found[older] = [line.strip() for line in one["raw_content"].splitlines() if line.strip()]
+        assert not any(built["longpack_documents"][key].counts.kept for key in ("y1", "y2", "y4"))
+    own = ["the own page", "An own page, third."]
+    old = ["the old page", "Old page.", "the oldest page", "Oldest page."]
+    assert found[False][:2] == own
+    assert found[True][:6] == own + old
+    assert found[True][6:] == found[False][2:]
+
+
 def test_consumed_pages_and_the_rest_are_all_pages_once(crawl, tmp_path):
     _, _, texts = crawl
     built, found = packed(

@@ -20,8 +20,9 @@ from lc_assets.stages.longpack.claiming import Claims, claim_links
 from lc_assets.stages.tokens.tokenized_text import held_out, text_digest
 from lc_assets.text.links.page_keys import page_key
 from lc_assets_tests.builders import WORDS
-from lc_assets_tests.reference.link_claims import World
+from lc_assets_tests.reference.link_claims import SNAPSHOT, World
 
+OLDER = ("2022-40", "2022-49")
 SPLIT = GriddingSettings(heldout_fraction=0.3)
 
 
@@ -31,9 +32,11 @@ def made_up_world(
     n_pages: int = 40,
     hosts: Sequence[str] = ("one.org", "two.org"),
     with_aliases: bool = False,
+    with_older: bool = False,
 ) -> World:
     """Pages of a few hosts; some have the same words, some the same address, some are removed; some
-    links lead nowhere, or to an address that leads on to a page.
+    links lead nowhere, or to an address that leads on to a page; some pages are of older snapshots,
+    one of which has the address of a page of this one, and two that of each other.
     """
     rng = np.random.default_rng(seed)
     texts = [
@@ -46,13 +49,15 @@ def made_up_world(
         path = ("", "index.php", f"p/{number}", f"p/{number}?a=b")[
             min(number, 3) if number < 2 else 2 + number % 2
         ]
-        url = documents[-2]["url"] if number in (17, 29) else f"http://{host}/{path}"
+        url = documents[-2]["url"] if number in (17, 29, 36) else f"http://{host}/{path}"
+        snapshot = OLDER[number % 2] if with_older and number > n_pages * 2 // 3 else SNAPSHOT
+        url = documents[-1]["url"] if with_older and number in (34, 37) else url
         text = (
             texts[number] if number < len(texts) else texts[int(rng.integers(len(texts)))].upper()
         )
         documents.append(
             document(
-                f"2023-06/0000/en_head.json.gz/{number}",
+                f"{snapshot}/0000/en_head.json.gz/{number}",
                 url,
                 text,
                 digest=f"sha1:{seed}-{number}",
@@ -66,10 +71,17 @@ def made_up_world(
     steps += [("nowhere.org/loop2", "nowhere.org/loop"), (keys[7], keys[8])]
     return World(
         documents=documents,
-        links=[line for one in documents for line in links_from(one, documents, rng)],
+        links=[
+            line for one in documents for line in links_from(one, documents, rng) if is_own(one)
+        ],
         removed=removed,
         aliases=steps if with_aliases else (),
     )
+
+
+def is_own(line: dict[str, Any]) -> bool:
+    """Whether a document is of the snapshot that is packed."""
+    return line["id"].startswith(f"{SNAPSHOT}/")
 
 
 def document(
@@ -159,10 +171,11 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     made: tuple[list[Path], list[Path]] = ([], [])
     for kind, lines, schema, paths in (
-        ("documents", documents, FILTERED, made[0]),
+        ("documents", [line for line in documents if is_own(line)], FILTERED, made[0]),
+        ("older", [line for line in documents if not is_own(line)], FILTERED, made[0]),
         ("links", links, PAGE_LINKS, made[1]),
     ):
-        for number in range(n_files):
+        for number in range(n_files if lines or kind != "older" else 0):
             paths.append(folder / f"000{number}-en_head.{kind}.parquet")
             pq.write_table(pa.Table.from_pylist(lines[number::n_files], schema=schema), paths[-1])
     sides = sides_of(world)
@@ -200,7 +213,8 @@ def claimed(
 
     documents, links, decisions = tables
     claims = Claims(
-        documents=documents,
+        documents=[path for path in documents if ".older." not in path.name],
+        older=[path for path in documents if ".older." in path.name],
         links=links,
         decisions=decisions,
         aliases=[path.with_name("aliases.parquet") for path in decisions],
