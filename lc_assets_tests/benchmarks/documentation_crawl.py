@@ -174,36 +174,49 @@ def record(url: str, content: str, status: str = "200 OK", location: str = "") -
     return gzip_member(head.encode() + body + b"\r\n\r\n")
 
 
-def write_crawl(path: Path) -> None:
-    """Write the archive of all pages; print how many there are."""
+def write_crawl(path: Path, older: Path) -> None:
+    """Write an archive of all pages, and of an older snapshot those that `is_older`, with the rest
+    beside it as the newer; print how many there are.
+    """
     found, exported = definitions()
     sites = {name.partition(".")[0] for name in found}
     used: set[str] = set()
-    with path.open("wb") as out:
+    newer = older.with_name("newer.warc.gz")
+    with path.open("wb") as out, older.open("wb") as first, newer.open("wb") as second:
         for name, one in found.items():
             targets = [use for use in one.uses if use != name and (use in found or use in exported)]
             used.update(use for use in targets if use not in found)
             address = url_of(name) + ("?view=print" if keyed(name) % 10 == 0 else "")
-            out.write(record(address, page_of(one, targets)))
+            content = record(address, page_of(one, targets))
+            out.write(content)
+            (first if is_older(name) else second).write(content)
         for name in sorted(used):
-            out.write(record(url_of(name), "", "301 Moved Permanently", url_of(exported[name])))
+            content = record(url_of(name), "", "301 Moved Permanently", url_of(exported[name]))
+            out.write(content)
+            second.write(content)
     print(f"{len(found):,} pages of {len(sites):,} sites, {len(used):,} redirects", flush=True)
 
 
-def packed(archive: Path, out: Path, **settings: object) -> dict[str, object]:
-    """What LongPack's stages built, by stage; print how roots grew."""
+def is_older(name: str) -> bool:
+    """Whether a page was captured by the older snapshot alone: three in ten are."""
+    return keyed(name) // 10 % 10 < 3
+
+
+def packed(archives: list[Path], out: Path, **settings: object) -> dict[str, object]:
+    """What LongPack's stages built of the last archive, by stage; print how roots grew. Each archive
+    is a snapshot, older than the next.
+    """
     context = context_over_files(
-        [archive],
+        archives,
         out,
         executor=LocalExecutor(workers=2),
         settings={
             "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
             "longpack_documents": LongPackSettings(wanted=True, untitled="first_line", **settings),
         },
-        together=True,
     )
     built = {
-        stage: next(iter(found.values()))
+        stage: list(found.values())[-1]
         for stage, found in build_for(context, "longpack_documents").items()
     }
     claims = built["link_claims"].counts
@@ -277,16 +290,19 @@ def densities(built: dict[str, object], n_chars: int, n_documents: int = 60) -> 
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    archive = folder / "documentation.warc.gz"
+    archive, older = folder / "documentation.warc.gz", folder / "a_older.warc.gz"
     if not archive.is_file():
-        write_crawl(archive)
+        write_crawl(archive, older)
     common = {"mode": "allow", "same_language": False}
     steps = ({"redirects": False, "canonical": False}, {"canonical": False}, {})
     for roots in (0.05, 1.0):
         for number, step in enumerate(steps):
             built = packed(
-                archive, folder / f"lake-{roots}-{number}", roots=roots, **common, **step
+                [archive], folder / f"lake-{roots}-{number}", roots=roots, **common, **step
             )
+    two = [older, folder / "newer.warc.gz"]
+    for step in (*steps, {"older_snapshots": True}):
+        packed(two, folder / "lake-of-two", roots=0.05, **common, **step)
     for n_chars in (16_000, 64_000):
         densities(built, n_chars)
 
