@@ -93,10 +93,9 @@ class StagingFolder:
         Raises:
             NotPublished: when there is none.
         """
-        name = f"{stage}/{self.key}"
-        if name not in self.inputs:
-            raise NotPublished(f"{name} is not published: materialize it")
-        return self.inputs[name]
+        if found := self.inputs.get(name := f"{stage}/{self.key}"):
+            return found
+        raise NotPublished(f"{name} is not published: materialize it")
 
 
 @record

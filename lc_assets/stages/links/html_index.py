@@ -92,7 +92,7 @@ def write_html_index(context: BuildContext, staging: StagingFolder) -> Counts:
     snapshot = staging.key
     write_table(staging.folder / FILES_TABLE, staging.outside["crawl"])
     kind = kind_that_is_read(context.recipe.html_index)
-    documents = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
+    documents = documents_files(staging.own("filtered_documents").folder)
     if not documents:
         return Counts(seen=0, kept=0)
     notes = [

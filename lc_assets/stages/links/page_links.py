@@ -61,7 +61,7 @@ def write_page_links(context: BuildContext, staging: StagingFolder) -> Counts:
     recipe = context.recipe
     settings = recipe.longpack_documents
     crawl = crawl_of(context, snapshot)
-    documents = staging.inputs[f"filtered_documents/{snapshot}"].folder
+    documents = staging.own("filtered_documents").folder
     tasks = [
         LinksTask(
             crawl=crawl,
@@ -73,7 +73,7 @@ def write_page_links(context: BuildContext, staging: StagingFolder) -> Counts:
             seed=settings.seed,
             share=1.0 if _reads_all_pages(recipe) else settings.roots,
         )
-        for index in index_files(staging.inputs[f"html_index/{snapshot}"].folder)
+        for index in index_files(staging.own("html_index").folder)
     ]
     return run_shards(context, staging, find_links, tasks, what=f"links of {snapshot}")
 
