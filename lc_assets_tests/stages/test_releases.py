@@ -224,6 +224,13 @@ def test_damage_to_a_release_is_told(lake):
     flipped(grid.home / "train.zarr/c/0/0")
     (said,) = release_damage(lake.lake, "v1")
     assert said.startswith(f"token_grid/{OLD}/{grid.version}/train.zarr/c/0/0: digest")
+    order = lake.published("longcrawl/all").home / "receipt.json"
+    content = order.read_bytes()
+    order.write_bytes(content.replace(b'"measured": ', b'"measured":  '))
+    words = sorted(release_damage(lake.lake, "v1"))
+    assert len(words) == 2
+    assert words[0].startswith(f"{order}: its content does not match its checksum: build it again")
+    order.write_bytes(content)
     (grid.home / "receipt.json").unlink()
     (said,) = release_damage(lake.lake, "v1")
     assert said == f"release v1 pins token_grid/{OLD}/{grid.version}, which is gone"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lc_assets.build.recipe import Recipe
-from lc_assets.errors import Busy, Mismatch, NotPublished
+from lc_assets.errors import Busy, CorruptFile, Mismatch, NotPublished
 from lc_assets.lake.alone import alone
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import Lake
@@ -175,7 +175,7 @@ def release_damage(lake: Lake, name: str) -> list[str]:
     for of in read_release(lake, name).pins:
         try:
             published = pinned.partition(*of.split("/")).require()
-        except (NotPublished, Mismatch) as error:
+        except (NotPublished, CorruptFile, Mismatch) as error:
             found.append(str(error))
             continue
         found += [f"{of}/{published.version}/{sentence}" for sentence in published.damage()]
