@@ -234,6 +234,7 @@ CASES = {
     "packed_rows.group_by": ("bucket", {"packed_rows.order_by": "n_chars"}, None),
     "packed_rows.similar": ({}, {}, None),
     "packed_rows.texts": (True, {}, None),
+    "packed_rows.equal_steps": (4, {}, None),
     "length_buckets.wanted": (False, {}, None),
     "length_buckets.edges": ([100, 200], {}, None),
     "length_report.wanted": (False, {"referral_report.wanted": False}, None),

@@ -135,6 +135,29 @@ def test_the_counts_of_a_receipt_are_a_balance(lake):
     assert found["segment"].attention < found["concat"].attention < found["bestfit"].attention
 
 
+def test_rows_of_a_step_cost_the_same(lake):
+    """Groups of neighbours in cost, in another keyed order; the same rows, with their costs."""
+    plain, equal = built(lake), built(with_packing(lake, equal_steps=4))
+    assert all(finding.passed for finding in equal.findings)
+    rows, again = (
+        GridReader(version.published.folder / "train.zarr").read() for version in (plain, equal)
+    )
+    assert not np.array_equal(rows, again)
+    assert sorted(map(tuple, rows.tolist())) == sorted(map(tuple, again.tolist()))
+    costs = np.load(equal.published.folder / "train_row_cost.npy")
+    by_row = [0] * len(costs)
+    for line in spans_of(equal, "train"):
+        by_row[line["row"]] += (line["row_stop"] - line["row_start"]) ** 2
+    filled = {line["row"]: line["row_stop"] for line in spans_of(equal, "train")}
+    pads = [(SETTINGS.row_tokens - filled[row]) ** 2 for row in range(len(costs))]
+    assert costs.tolist() == [cost + pad for cost, pad in zip(by_row, pads, strict=True)]
+    n_whole = len(costs) // 4
+    assert n_whole > 1
+    groups = np.sort(costs[: 4 * n_whole].reshape(-1, 4), axis=1).tolist()
+    in_order = [cost for group in sorted(groups) for cost in group]
+    assert in_order == sorted(costs.tolist())[len(costs) % 4 :]
+
+
 def test_segments_end_where_sentences_do(lake):
     """Lines of the made-up texts end with a full stop: with ends, most segments do; anywhere,
     few.

@@ -217,6 +217,8 @@ class PackingSettings(Settings):
             packed together, in the order of ``order_by``.
         similar: whether to group similar documents instead, each group at most as long as a row.
         texts: whether to write the texts of the rows too, for reading and measuring.
+        equal_steps: rows of a step, of all ranks together, that cost about the same: each so many
+            consecutive rows have similar sums of their pieces' squared lengths. 0: any order.
     """
 
     wanted: bool = False
@@ -234,8 +236,13 @@ class PackingSettings(Settings):
     group_by: str = ""
     similar: SimilarSettings | None = None
     texts: bool = False
+    equal_steps: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 0
 
     def __post_init__(self) -> None:
+        if self.equal_steps and self.order_by and not self.group_by:
+            raise BadInput(
+                "packed_rows.equal_steps puts rows in another order than order_by: leave one out"
+            )
         if self.group_by and not self.order_by:
             raise BadInput(
                 "packed_rows.group_by needs order_by, the order of a group's documents: give "

@@ -119,6 +119,7 @@ def pack(
         "group_by",
         "megatron",
         "texts",
+        "equal_steps",
         append_eod="--append-eod/--no-eod",
         cut_at="--cut-at",
         row_tokens="--length",

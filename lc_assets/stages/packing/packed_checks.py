@@ -18,12 +18,14 @@ from lc_assets.build.settings.rows import GriddingSettings
 from lc_assets.build.stage import Check, CheckInput, CheckResult
 from lc_assets.build.tables import PACKED_SPANS, SPANS_FILE, read_schema, read_table
 from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.idx import idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.packing.pieces import Pieces, covered_as_often, cut_documents
+from lc_assets.packing.steps import row_costs
 from lc_assets.stages.packing.packing_plans import UPSAMPLE, PackingDocuments, read_documents
-from lc_assets.stages.packing.packing_writing import gather_pieces
+from lc_assets.stages.packing.packing_writing import COST, gather_pieces
 from lc_assets.stages.rows.token_grid import shared_nothing
 from lc_assets.vocabulary import SPLITS
 
@@ -266,7 +268,7 @@ def rows_hold_their_pieces(rows: _Rows) -> str:
 def rows_are_as_the_method_makes_them(rows: _Rows) -> str:
     """Best fit cuts no document or group that fits into a row; concatenated rows are full but for
     the last; segments have at most their maximum length; with ``segment``, those of one document
-    are in different rows.
+    are in different rows. Costs of rows are those of their pieces.
     """
     settings, pieces, lengths = rows.settings, rows.pieces, rows.documents.lengths
     method, row_tokens, longest = settings.method, settings.row_tokens, settings.segment_tokens
@@ -286,6 +288,11 @@ def rows_are_as_the_method_makes_them(rows: _Rows) -> str:
         n_short = int((stop[np.diff(row, append=row[-1:] + 1) > 0] < row_tokens).sum())
         if method in ("concat", "reorder", UPSAMPLE):
             rows.require(n_short <= 1, f"{split}: {n_short:,} rows are not full")
+        if settings.equal_steps:
+            costs = read_npy(rows.found.folder / f"{split}_{COST}.npy", row_of=np.dtype("<i8"))
+            lengths, n_rows = stop - rows.of(split, "row_start")[0], len(np.unique(row))
+            right = row_costs(row, lengths, n_rows=n_rows, row_tokens=row_tokens)
+            rows.require(np.array_equal(costs, right), f"{split}: the rows' costs are others")
         if method == "segment":
             pairs = np.unique(np.stack([row, number]), axis=1)
             rows.require(

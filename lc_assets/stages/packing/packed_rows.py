@@ -148,7 +148,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         name: value
         for name, value in plain(recipe.packed_rows).items()
         if name not in {"wanted", "documents", "min_tokens"}
-        and (value or name not in {"order_by", "group_by", "similar", "texts"})
+        and (value or name not in {"order_by", "group_by", "similar", "texts", "equal_steps"})
     }
 
 

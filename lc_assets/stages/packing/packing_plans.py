@@ -2,7 +2,8 @@
 
 Documents are ordered by their keyed hashes, independently of shards and workers; the rows that a
 method makes are shuffled by the keyed hash of their first piece. Instead, a column may give the
-order and the groups of documents, or similarity the groups. Whether a document is held out depends
+order and the groups of documents, or similarity the groups; and rows of similar cost may be
+neighbours (`lc_assets.packing.steps`). Whether a document is held out depends
 on its content alone, as in a grid.
 
 Memory holds the documents' ids, addresses and digests in Arrow, and four integers per piece: about
@@ -26,6 +27,7 @@ from lc_assets.errors import BadInput
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.methods import Shape, pack, pack_groups
 from lc_assets.packing.pieces import Packing, numbered
+from lc_assets.packing.steps import equal_steps, row_costs
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 from lc_assets.stages.tokens.tokenized_text import held_out
@@ -255,7 +257,15 @@ def _shuffled(packing: Packing, documents: PackingDocuments) -> Packing:
     names = zip(documents.column("id", first.document), first.start.tolist(), strict=True)
     keys = (f"{name}#{start}" for name, start in names)
     drawn = keyed_u64(ROW_TURN, seed=documents.settings.seed, keys=keys)
+    if n_together := documents.settings.equal_steps:
+        return packing.in_row_order(equal_steps(costs_of(packing), drawn, n_together))
     return packing.in_row_order(np.argsort(drawn, kind="stable"))
+
+
+def costs_of(packing: Packing) -> Int64s:
+    """Cost of each row, as `row_costs` has it."""
+    lengths, row_tokens = packing.pieces.lengths, packing.row_tokens
+    return row_costs(packing.row, lengths, n_rows=packing.n_rows, row_tokens=row_tokens)
 
 
 def span_lines(

@@ -41,13 +41,15 @@ from lc_assets.packing.cutting import Ends, ends_in, spacing
 from lc_assets.packing.pieces import Packing
 from lc_assets.publishing import publish
 from lc_assets.records import record
-from lc_assets.stages.packing.packing_plans import PackingDocuments, span_lines
+from lc_assets.stages.packing.packing_plans import PackingDocuments, costs_of, span_lines
 from lc_assets.tokens.dtypes import megatron_dtype
 
 MOST_PIECES = 1 << 16
 MOST_TOKENS = 1 << 24
 """Pieces and tokens of a group, unless one row has more: 64 MiB of ids of four bytes."""
 
+COST = "row_cost"
+"""``{split}_row_cost.npy``: int64, the sum of the squares of each row's pieces."""
 TEXTS = "texts"
 SEPARATOR = "\n\n"
 
@@ -147,6 +149,8 @@ def write_plan(
             stops = plan.places + plan.pieces.lengths
             spans = PackedSpans.of(plan.row, stops, plan.pieces.document, n_rows=plan.n_rows)
             spans.write(task.folder, split)
+            if settings.equal_steps:
+                write_npy(task.folder / f"{split}_{COST}.npy", costs_of(plan))
     if settings.texts:
         of_group = (range(number, number + 1) for number in range(n_groups))
         tasks += [replace(task, kind="texts", groups=group) for group in of_group]

@@ -1,0 +1,53 @@
+"""Steps of equal cost: every row once, keyed, and the largest rank close to the mean."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from lc_assets.packing.methods import Shape, pack
+from lc_assets.packing.steps import equal_steps, imbalance, row_costs
+
+ROW_TOKENS = 8192
+
+
+@given(
+    costs=st.lists(st.integers(0, 30), max_size=60),
+    n_together=st.integers(1, 9),
+    seed=st.integers(0, 5),
+)
+def test_every_row_comes_once_among_its_neighbours_in_cost(costs, n_together, seed):
+    drawn = np.random.default_rng(seed).permutation(len(costs))
+    order = equal_steps(np.array(costs, np.int64), drawn, n_together)
+    assert sorted(order.tolist()) == list(range(len(costs)))
+    n_whole = len(costs) // n_together * n_together
+    groups = np.array(costs, np.int64)[order][:n_whole].reshape(-1, n_together)
+    by_cost = groups[np.lexsort((groups.max(axis=1, initial=0), groups.min(axis=1, initial=99)))]
+    assert (by_cost[:-1].max(axis=1, initial=0) <= by_cost[1:].min(axis=1, initial=99)).all()
+
+
+@pytest.fixture(scope="module")
+def costs():
+    """Of rows packed with documents of a crawl's lengths."""
+    rng = np.random.default_rng(0)
+    lengths = np.clip(rng.lognormal(np.log(1100), 1.3, 300_000), 1, 10**6).astype(np.int64)
+    shape = Shape(row_tokens=ROW_TOKENS, segment_tokens=4096)
+    order = rng.permutation(len(lengths))
+    packing = pack(lengths, method="bestfit", shape=shape, ends=None, order=order)
+    lengths, n_rows = packing.pieces.lengths, packing.n_rows
+    return row_costs(packing.row, lengths, n_rows=n_rows, row_tokens=ROW_TOKENS)
+
+
+@pytest.mark.parametrize(("n_ranks", "rows_per_rank"), [(8, 1), (8, 4), (64, 1), (64, 4), (512, 1)])
+def test_the_largest_rank_costs_at_most_two_percent_more(costs, n_ranks, rows_per_rank):
+    """In one order for all numbers of ranks; a random one costs a third more or worse."""
+    drawn = np.random.default_rng(1).permutation(len(costs))
+    order = equal_steps(costs, drawn, 512)
+    assert imbalance(costs[order], n_ranks, rows_per_rank)[0] <= 1.02
+    assert imbalance(costs[np.argsort(drawn)], n_ranks, rows_per_rank)[0] > 1.3
+
+
+def test_another_model_of_cost_and_larger_steps(costs):
+    """With a cost per token, and four rows for each of 512 ranks."""
+    modelled = costs + 12.0 * 4096 * ROW_TOKENS
+    order = equal_steps(modelled, np.random.default_rng(1).permutation(len(costs)), 2048)
+    assert imbalance(modelled[order], 512, 4)[0] <= 1.02
