@@ -1,0 +1,93 @@
+"""Rows for Grain: the loaders' tokens and spans, shared by any number of ranks, and resumed by
+another number.
+"""
+
+import numpy as np
+import pytest
+
+from lc_assets.formats.packed_spans import PackedSpans
+from lc_assets.loaders.contracts import NumberedRows
+from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.packed import PackedLoader, PackedRows
+from lc_assets.loaders.random_access import RowRecords
+
+
+@pytest.fixture
+def grain():
+    return pytest.importorskip("grain.python", reason="grain is not installed")
+
+
+@pytest.fixture
+def packed():
+    """48 rows of 16 tokens: one, two or three spans, some with padding."""
+    stops = [[16], [5, 16], [3, 9], [4, 5, 12]] * 12
+    row = np.repeat(np.arange(48), [len(ends) for ends in stops])
+    stop = np.concatenate(stops)
+    return PackedRows(
+        NumberedRows(48, 16), PackedSpans.of(row, stop, np.arange(len(row)), n_rows=48)
+    )
+
+
+def test_records_are_the_batches_of_one_row():
+    rows = NumberedRows(6, 8)
+    records = RowRecords(rows, context_tokens=4)
+    loader = GridLoader(rows, batch_rows=1, context_tokens=4)
+    assert len(records) == len(loader) == 12
+    for step in range(12):
+        record, batch = records[np.int64(step)], loader[step]
+        assert record["inputs"].tolist() == batch.text[0].tolist()
+        assert record["targets"].tolist() == batch.targets[0].tolist()
+        assert {values.dtype for values in record.values()} == {np.dtype(np.int32)}
+    with pytest.raises(IndexError):
+        records[12]
+
+
+def test_spans_of_packed_rows_are_segments(packed):
+    records = RowRecords(packed)
+    record = records[3]
+    assert record["inputs_segmentation"].tolist() == [1] * 4 + [2] + [3] * 7 + [0] * 4
+    assert record["inputs_position"].tolist() == [*range(4), 0, *range(7), *range(4)]
+    learned = record["targets_segmentation"]
+    assert learned.tolist() == [0, 1, 1, 1, 0, 0, *[3] * 6, 0, 0, 0, 0]
+    loader = PackedLoader(packed, batch_rows=1)
+    for step in range(len(loader)):
+        record, batch = records[step], loader[step]
+        assert ((record["targets_segmentation"] > 0) == batch.mask[0]).all()
+        assert ((record["inputs_segmentation"] > 0) == (batch.documents[0] >= 0)).all()
+        assert (record["targets"] == batch.targets[0]).all()
+        assert (record["inputs"] == batch.text[0]).all()
+
+
+@pytest.mark.parametrize("n_ranks", [1, 2, 8])
+def test_grains_loader_shares_all_records(grain, packed, n_ranks):
+    """Batches of Grain's own `DataLoader`; the ranks' rows together are each row once."""
+    records = RowRecords(packed)
+    seen = []
+    for rank in range(n_ranks):
+        sampler = grain.IndexSampler(
+            num_records=len(records),
+            shard_options=grain.ShardOptions(rank, n_ranks, drop_remainder=True),
+            shuffle=False,
+            num_epochs=1,
+        )
+        batch = grain.Batch(batch_size=2, drop_remainder=True)
+        loader = grain.DataLoader(
+            data_source=records, sampler=sampler, operations=[batch], worker_count=0
+        )
+        seen += [row for found in loader for row in found["targets"].tolist()]
+    assert sorted(seen) == sorted(records[step]["targets"].tolist() for step in range(48))
+
+
+def test_another_number_of_ranks_goes_on(grain, packed):
+    """Two ranks take three batches of two each; eight go on, and no row is missed or repeated."""
+    records = RowRecords(packed)
+
+    def batches(first, rank, n_ranks):
+        data = grain.MapDataset.source(records).slice(slice(first + rank, None, n_ranks))
+        return list(data.batch(2, drop_remainder=True))
+
+    begun = [found for rank in range(2) for found in batches(0, rank, 2)[:3]]
+    rest = [found for rank in range(8) for found in batches(12, rank, 8)]
+    seen = [row for found in begun + rest for row in found["targets"].tolist()]
+    assert len(seen) == 12 + 32  # 36 are left, and 32 of them make whole batches of eight ranks
+    assert len({tuple(row) for row in seen}) == len(seen)
