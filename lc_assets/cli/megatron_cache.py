@@ -86,6 +86,8 @@ def cache(
     """
     if (launch is None) == (mix is None):
         raise BadInput("expected either --launch or --mix")
+    if (pieces and launch) or (mix and (check or versioned)):
+        raise BadInput("--pieces belongs to --mix; --check and --versioned to --launch")
     if launch is None:
         identities, executor = _identities(identity, tokenizer), executor_of(workers)
         _cache_of_mix(mix or "", folder, identities, executor, pieces)
