@@ -7,6 +7,7 @@ tests; addresses of RFC 5321's and 5952's forms.
 """
 
 import itertools
+from functools import partial
 
 import phonenumbers
 import pytest
@@ -14,6 +15,7 @@ from phonenumbers import PhoneNumberFormat, PhoneNumberType
 
 from lc_assets.text.privacy.personal import KINDS, REGIONS, find_personal
 from lc_assets_tests.benchmarks.referral_texts import read_novels, read_pages
+from lc_assets_tests.reference import personal_peers
 from lc_assets_tests.text.test_privacy import CARDS, IBANS
 
 AMERICAN = ["(202) 456-1111", "(212)736-5000", "1-800-273-8255", "650-253-0000", "650.253.0000"]
@@ -94,3 +96,51 @@ def test_recall_by_form_and_false_positives(shared_data):
         some = [value for found_kind, value in found if found_kind == kind]
         print(f"{kind}: {len(some)}, such as {', '.join(sorted(set(some))[:8])}")
     assert min(recalls[name] for name in recalls if not name.startswith("phone")) == 1
+
+
+EDGES = " .,;:!?()"
+"""Characters beside a value that a peer may count among it."""
+
+
+def own(kind: str, regions, text: str) -> list[str]:
+    """What this package finds."""
+    return [text[one.start : one.end] for one in find_personal(text, [kind], regions=regions)]
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_recall_and_false_positives_beside_peers(shared_data):
+    """A value counts as found where its characters are, but for `EDGES`: once of two times by half.
+
+    What is found in novels and manuals is nearly all false, but for addresses.
+    """
+    for module in ("presidio_analyzer", "datatrove"):
+        pytest.importorskip(module)
+
+    makers = {
+        "this": {kind: partial(own, kind, REGIONS["en"]) for kind in KINDS},
+        "Presidio": personal_peers.presidio(),
+        "datatrove": personal_peers.datatrove(),
+        "Dolma": personal_peers.dolma(),
+    }
+    print("\nform:", ", ".join(makers))
+    shares = {}
+    for name, (kind, regions, some) in values().items():
+        row = shares.setdefault(name, {})
+        for maker, finders in makers.items():
+            if kind not in finders:
+                continue
+            own_regions = maker == "this" and regions
+            find = partial(own, kind, regions) if own_regions else finders[kind]
+            hits = 0.0
+            for value in some:
+                found = [one.strip(EDGES) for one in find(SENTENCE.format(value, value))]
+                hits += min(found.count(value.strip(EDGES)), 2) / 2
+            row[maker] = hits / len(some)
+        print(f"{name} ({len(some)}):", {maker: f"{hit:.2f}" for maker, hit in row.items()})
+    pages = [text for part in read_pages(shared_data).values() for text in part.values()]
+    texts = [*(novel[:200_000] for novel in read_novels(shared_data)[:10]), *pages[:400]]
+    print(f"found in {sum(map(len, texts)) / 1e6:.1f} MB of novels and manuals:")
+    for maker, finders in makers.items():
+        print(maker, {kind: sum(len(find(t)) for t in texts) for kind, find in finders.items()})
+    assert all(row["this"] >= max(row.values()) - 0.05 for row in shares.values())

@@ -133,6 +133,15 @@ def test_a_fasttext_model_that_is_cut_short_is_refused_before_it_is_loaded(tmp_p
     assert n_refused >= 100
 
 
+def test_a_model_with_a_damaged_head_is_refused(tmp_path):
+    """A loss that fastText does not know: its error is of another type than for a wrong kind."""
+    damaged = bytearray(packaged().read_bytes())
+    damaged[32:36] = struct.pack("<i", 99)
+    (tmp_path / "damaged.ftz").write_bytes(damaged)
+    with pytest.raises(CorruptFile, match="no supervised fastText model"):
+        open_line_model(tmp_path / "damaged.ftz")
+
+
 def test_a_model_that_is_not_quantized_is_walked_through_too(tmp_path):
     """Two words, a label and a bucket, in two dimensions; every cut, and impossible sizes."""
     head = struct.pack("<ii12id", 793712314, 12, 2, *([1] * 11), 0.1)

@@ -112,7 +112,7 @@ def open_line_model(path: Path, *, must_be: str | None = None) -> LineModel:
         model = fasttext.load_model(str(path))
         predict = _predictor(model)
         predict("a line")
-    except ValueError as error:
+    except (RuntimeError, ValueError) as error:
         raise CorruptFile(
             f"{path}: no supervised fastText model: {error}; fetch it again"
         ) from error
