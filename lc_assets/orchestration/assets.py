@@ -25,7 +25,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.orchestration.metadata import result_of
 from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets.sources.settings import source_name
-from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.catalogue import needed_by, stage_named
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.shown import shown
 from lc_assets.stages.withdrawal.contents import (
@@ -86,7 +86,7 @@ def asset_of(
         pool=stage.pool,
         code_version=code_version_of(stage, recipe, snapshots),
         partitions_def=partitions,
-        deps=list(_deps(stage)),
+        deps=list(_deps(stage, recipe)),
         owners=["team:lc_assets"],
         tags={"lc_assets/stage": stage.name, "lc_assets/per": stage.partitioned_by},
         automation_condition=condition,
@@ -117,18 +117,25 @@ def code_version_of(stage: Stage, recipe: Recipe, snapshots: Sequence[SnapshotId
     return f"{stage.code_version}-{short(digest_of([stage.params(recipe, key) for key in keys]))}"
 
 
-def _deps(stage: Stage) -> Iterator[dg.AssetDep]:
-    """The edges to upstream assets. Dagster follows them downstream too, and a backfill would build
-    what it reaches: a snapshot is linked with the same snapshot only, although it may read older
-    ones, and instead of with `_read_whole` with what these read. The planner knows all of it.
+def _deps(stage: Stage, recipe: Recipe) -> Iterator[dg.AssetDep]:
+    """The edges to the upstream assets that the recipe builds. Dagster follows them downstream too,
+    and a backfill would build what it reaches: a snapshot is linked with the same snapshot only,
+    although it may read older ones, and instead of with `_read_whole` with what these read. The
+    planner knows all of it.
     """
     whole = _read_whole(stage)
-    names = dict.fromkeys((*stage.reads, *(name for one in whole for name in one.reads)))
-    for upstream in names.keys() - {one.name for one in whole}:
+    names = {name for one in (stage, *whole) for name in _needed(one, recipe)}
+    for upstream in sorted(names - {one.name for one in whole}):
         per = stage_named(upstream).partitioned_by
         everything = per not in {"nothing", stage.partitioned_by}
         mapping = dg.AllPartitionMapping() if everything else None
         yield dg.AssetDep(dg.AssetKey(upstream), partition_mapping=mapping)
+
+
+def _needed(stage: Stage, recipe: Recipe) -> list[str]:
+    """What a stage reads, without what the recipe does not build; all of it if not built itself."""
+    built = needed_by(recipe)
+    return [name for name in stage.reads if name in built or stage.name not in built]
 
 
 def _read_whole(stage: Stage) -> list[Stage]:
@@ -150,7 +157,7 @@ def _build_whole(
         built = upstream.build(opened, GLOBAL)
         made = result_of(upstream, built, shown(upstream, opened, built))
         read = {}
-        for key in map(dg.AssetKey, upstream.reads):
+        for key in map(dg.AssetKey, _needed(upstream, opened.recipe)):
             event = context.instance.get_latest_data_version_record(key)
             read[key] = _InputProvenanceData(
                 data_version=DEFAULT_DATA_VERSION, storage_id=event.storage_id if event else None

@@ -97,7 +97,7 @@ def staleness_sensor(
         before = msgspec.json.decode(context.cursor or "{}", type=dict[str, str])
         now = {made.name: why(made) for made in plans if made.status != "current"}
         changed = [made for made in plans if before.get(made.name) != now.get(made.name)]
-        stages = {made.stage for made in changed}
+        planned, stages = ({made.stage for made in some} for some in (plans, changed))
         known = warned_of(context.instance, asset_of.values())
         newest = _newest(context.instance, asset_of.values())
         results = {asset: verdict(stage, asset, plans) for stage, asset in asset_of.items()}
@@ -112,9 +112,9 @@ def staleness_sensor(
                 target_materialization_data=newest.get(asset),
             )
             for stage, asset in asset_of.items()
-            if known[asset] is (result := results[asset]).passed
-            or known[asset] is None
+            if (result := results[asset]).passed is known[asset]
             or stage in stages
+            or (known[asset] is None and stage in planned)
         ]
         observations = [_observation(asset_of[made.stage], made) for made in changed]
         return dg.SensorResult(

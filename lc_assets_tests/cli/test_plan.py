@@ -1,5 +1,6 @@
 """``lc plan``: what is out of date, and why; 3 when something is."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import msgspec
 import pytest
 
 from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.stages.planning import Plan
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import N_LONG, recipe_file, tiny_documents, tiny_upstream, write_shard
 
@@ -45,6 +47,24 @@ def test_all_shows_what_is_current_too(planned, published_lake):
     said = planned("--all")
     assert said.code == 0
     assert all(f" {name} " in said.out for name in published_lake.built)
+
+
+def test_json_has_the_partitions_that_are_out_of_date(planned, published_lake):
+    """Every field of a plan, and nothing else on standard output; the same exit status."""
+    changed = msgspec.structs.replace(
+        published_lake.context.recipe,
+        token_grid=GriddingSettings(row_tokens=64, heldout_fraction=0.5),
+    )
+    said = planned("--json", recipe=changed)
+    found = json.loads(said.out)
+    assert (said.code, found["format"]) == (3, 1)
+    by_name = {f"{made['stage']}/{made['key']}": made for made in found["partitions"]}
+    grid = by_name["token_grid/2023-06"]
+    assert set(grid) == set(Plan.__struct_fields__)
+    assert grid["status"] != "current"
+    assert by_name["longcrawl/all"]["waits_for"] == ["token_grid/2023-06", "token_grid/2023-14"]
+    current = planned("--json")
+    assert (current.code, json.loads(current.out)) == (0, {"format": 1, "partitions": []})
 
 
 def test_a_changed_setting_is_said_with_both_values_and_ends_with_3(planned, published_lake):

@@ -93,6 +93,11 @@ def test_warnings_are_what_the_planner_reports(clock):
     assert warned(clock) == expected(clock)
 
 
+def test_of_an_empty_lake_nothing_is_recorded(tmp_path, clock):
+    """What was never begun is neither up to date nor out of date."""
+    assert look(Clockwork(tmp_path / "empty", clock.upstream)) == 0
+
+
 def test_a_run_checks_what_it_built(clock):
     """The step of the checks plans once, and its results stand in the history before any tick."""
     ended = clock.materialize(["raw_snapshot", "filtered_documents"], OLD)

@@ -206,9 +206,8 @@ def sample(
     root = out.absolute()
     say(
         f"Next:\nLC_UPSTREAM={shlex.quote(str(root))} "
-        f"LC_ROOT={shlex.quote(str(root.with_name('lake')))} dagster asset materialize "
-        "-m lc_assets.definitions --select '*megatron_rows' "
-        f"--partition {report.snapshots[-1]}"
+        f"LC_ROOT={shlex.quote(str(root.with_name('lake')))} lc rebuild "
+        f"--snapshot {report.snapshots[-1]}"
     )
 
 

@@ -16,6 +16,7 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import lasted, say, sized, table
 from lc_assets.execution.progress import on_terminal
 from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.receipts import encode_json
 from lc_assets.records import record
 from lc_assets.stages import costing
 from lc_assets.stages.catalogue import refused_by
@@ -25,6 +26,8 @@ from lc_assets.stages.snapshots import chosen_snapshots, planner_of
 from lc_assets.vocabulary import REDPAJAMA_V2
 
 OUT_OF_DATE = 3
+PLAN_FORMAT = 1
+"""Version of the shape that ``--json`` prints: raised when a field changes its meaning or goes."""
 
 
 @record
@@ -64,6 +67,7 @@ def plan(
         ),
     ] = False,
     every: Annotated[bool, Option("--all", help="Show what is current too.")] = False,
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     calibrate: Annotated[
         bool,
         Option(
@@ -82,8 +86,13 @@ def plan(
 
     Example: lc plan --lake lake --look-upstream
     """
-    context = context_of(recipe_of_lake(where), ExecutionOptions())
+    context = context_of(recipe_of_lake(where, quiet=json), ExecutionOptions())
     plans = planner_of(context, where.snapshot, look=look_upstream)()
+    if json:
+        shown = [made for made in plans if every or made.status != "current"]
+        typer.echo(encode_json({"format": PLAN_FORMAT, "partitions": shown}).decode(), nl=False)
+        behind = any(made.status != "current" for made in plans)
+        raise typer.Exit(OUT_OF_DATE if behind else 0)
     filled = _calibrated(context, where.snapshot) if calibrate else list
     behind = show_plans(context, plans, every=every, filled=filled)
     raise typer.Exit(OUT_OF_DATE if behind else 0)
@@ -106,14 +115,15 @@ def _calibrated(
     return found.filled
 
 
-def recipe_of_lake(where: LakeOptions) -> LakeOptions:
+def recipe_of_lake(where: LakeOptions, *, quiet: bool = False) -> LakeOptions:
     """The same with the recipe that the lake was last built by, unless one is named; prints
-    which.
+    which, unless ``quiet``.
     """
     recorded = recorded_recipe(where.lake) if where.recipe is None else None
     if recorded is None:
         return where
-    say(f"recipe: {recorded}, by which the lake was last built")
+    if not quiet:
+        say(f"recipe: {recorded}, by which the lake was last built")
     return replace(where, recipe=recorded)
 
 
