@@ -91,8 +91,7 @@ def plan(
     if json:
         shown = [made for made in plans if every or made.status != "current"]
         typer.echo(encode_json({"format": PLAN_FORMAT, "partitions": shown}).decode(), nl=False)
-        behind = any(made.status != "current" for made in plans)
-        raise typer.Exit(OUT_OF_DATE if behind else 0)
+        raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
     filled = _calibrated(context, where.snapshot) if calibrate else list
     behind = show_plans(context, plans, every=every, filled=filled)
     raise typer.Exit(OUT_OF_DATE if behind else 0)
