@@ -9,6 +9,7 @@ published ones.
 What belongs in a release is decided by `lc_assets.stages.releases.releasing`.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -209,6 +210,7 @@ class Pins:
         Raises:
             NotPublished: when the pinned version no longer exists; with the reason when it is
                 known.
+            CorruptFile: when its receipt is damaged.
             Mismatch: when the version has another digest.
         """
         if not self._is_pinned(partition.stage):
@@ -219,6 +221,8 @@ class Pins:
         version = f"{partition.name}/{pin.version}"
         found = partition.finished(pin.version)
         if found is None:
+            with contextlib.suppress(NotPublished):
+                partition.at(pin.version)
             why = "".join(f": {gone.reason}" for gone in self.gone if version in gone.versions)
             raise NotPublished(f"{self.owner} pins {version}, which is gone{why}")
         if found.digest != pin.digest:
