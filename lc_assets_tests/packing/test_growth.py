@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from lc_assets.counts import Counts
 from lc_assets.packing.lengths import PAPER, growth
+from lc_assets.stages.longpack.page_index import beside_the_paper
 
 
 @given(
@@ -32,3 +34,16 @@ def test_nothing_packed_is_no_growth():
 
 def test_the_papers_figures_agree_with_themselves():
     assert round(PAPER.n_packed / PAPER.n_roots, 3) == PAPER.hit_rate
+
+
+def test_growth_by_hand():
+    """Three of eight roots that had a turn, of ten, grew 11, 2 and 1.5 times."""
+    found = growth(np.array([10, 20, 100]), np.array([110, 40, 150]), n_roots=8)
+    assert found.n_packed == 3
+    assert found.mean_of_ratios == pytest.approx(14.5 / 3)
+    assert found.ratio_of_sums == 300 / 130
+    assert found.median_ratio == 2
+    measures = {
+        name: ours for name, ours, _ in beside_the_paper(found, Counts(extra={"roots": 10}))
+    }
+    assert (measures["hit rate"], measures["hit rate of turns"]) == (0.3, 0.375)

@@ -116,3 +116,14 @@ def test_a_mention_outside_the_text_is_refused():
 def test_buckets_have_names():
     assert bucket_names() == ["same sentence", "1-32", "32-128", "128-512", "512-"]
     assert bucket_names(()) == ["same sentence", "1-"]
+
+
+def test_counts_by_hand():
+    """The paper's three measures of a text of 700 sentences, one of them with two mentions."""
+    found = count_referrals(Mentions.of(700, {"a": [0, 10, 10, 200, 650], "b": [5, 40]}))
+    # a: 0-10 twice; 0-200, 10-200 twice, 200-650; 0-650, 10-650 twice. b: 5-40.
+    assert found.pairs == (1, 2, 1, 4, 3)
+    # a: 0-10, 10-10, 10-200, 200-650. b: 5-40.
+    assert found.neighbours == (1, 1, 1, 2, 0)
+    assert found.concepts == (1, 1, 1, 1, 1)
+    assert (found.n_concepts, found.n_mentions) == (2, 7)
