@@ -44,7 +44,9 @@ from lc_assets.lake.versions import Published
 from lc_assets.vocabulary import SnapshotId
 
 LIBRARIES = (
+    "ada-url",
     "duckdb",
+    "fastwarc",
     "gigatoken",
     "isal",
     "msgspec",
@@ -52,9 +54,12 @@ LIBRARIES = (
     "numcodecs",
     "numpy",
     "pyarrow",
+    "resiliparse",
+    "selectolax",
     "sentencepiece",
     "tiktoken",
     "tokenizers",
+    "trafilatura",
 )
 """Libraries whose versions can affect published bytes; receipts record them."""
 

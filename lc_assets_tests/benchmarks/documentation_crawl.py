@@ -175,25 +175,29 @@ def record(url: str, content: str, status: str = "200 OK", location: str = "") -
 
 
 def write_crawl(path: Path, older: Path) -> None:
-    """Write an archive of all pages, and of an older snapshot those that `is_older`, with the rest
-    beside it as the newer; print how many there are.
+    """Write an archive of all pages; and two of snapshots, of the first three tenths of those that
+    `is_older`, and of the others and all redirects. Print how many there are.
     """
     found, exported = definitions()
     sites = {name.partition(".")[0] for name in found}
     used: set[str] = set()
     newer = older.with_name("newer.warc.gz")
-    with path.open("wb") as out, older.open("wb") as first, newer.open("wb") as second:
+    snapshots: dict[bool, list[bytes]] = {True: [], False: []}
+    redirects = []
+    with path.open("wb") as out:
         for name, one in found.items():
             targets = [use for use in one.uses if use != name and (use in found or use in exported)]
             used.update(use for use in targets if use not in found)
             address = url_of(name) + ("?view=print" if keyed(name) % 10 == 0 else "")
             content = record(address, page_of(one, targets))
             out.write(content)
-            (first if is_older(name) else second).write(content)
+            snapshots[is_older(name)].append(content)
         for name in sorted(used):
             content = record(url_of(name), "", "301 Moved Permanently", url_of(exported[name]))
             out.write(content)
-            second.write(content)
+            redirects.append(content)
+    for file, pages, more in ((older, snapshots[True], []), (newer, snapshots[False], redirects)):
+        file.write_bytes(b"".join(pages[: len(pages) * 3 // 10] + more))
     print(f"{len(found):,} pages of {len(sites):,} sites, {len(used):,} redirects", flush=True)
 
 

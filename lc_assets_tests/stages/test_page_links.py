@@ -66,6 +66,13 @@ def test_its_receipt_names_the_draw_of_roots(context, built):
     assert built.published.receipt.randomness == {"roots": said}
 
 
+def test_its_receipt_names_what_read_the_pages(built):
+    """Parsers and settings: another of them gives other links."""
+    receipt = built.published.receipt
+    assert {"ada-url", "fastwarc", "resiliparse", "selectolax"} <= receipt.libraries.keys()
+    assert receipt.fingerprint.params["extractor"] == "html5"
+
+
 def lines_of(published):
     return read_all(page_links.page_links_files(published.folder), PAGE_LINKS).to_pylist()
 
