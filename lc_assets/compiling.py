@@ -42,9 +42,12 @@ class Kernel(Generic[Takes, Gives]):
 
     def __call__(self, *args: Takes.args, **kwargs: Takes.kwargs) -> Gives:
         """Compile the function if that has not been done, and call it; see `interpreted`."""
-        if self.is_interpreted:
-            return cast("Gives", self.py_func(*args, **kwargs))
-        result: Gives = (self.dispatcher or self.compile())(*args, **kwargs)
+        dispatcher = self.dispatcher
+        if dispatcher is None:
+            if self.is_interpreted:
+                return cast("Gives", self.py_func(*args, **kwargs))
+            dispatcher = self.compile()
+        result: Gives = dispatcher(*args, **kwargs)
         return result
 
     @property

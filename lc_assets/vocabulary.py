@@ -17,6 +17,7 @@ Source of RedPajama-V2's grammar: its listings and signal files (``app/src/core/
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NewType, Self
 
 from lc_assets.errors import BadInput
@@ -84,6 +85,12 @@ def parse_snapshot(text: str) -> SnapshotId:
     return SnapshotId(text)
 
 
+@lru_cache(maxsize=1 << 10)
+def _redpajama_name(name: str) -> re.Match[str] | None:
+    """The parts of the name of a shard of RedPajama-V2; cached, because every document asks."""
+    return _REDPAJAMA_NAME.fullmatch(name)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Shard:
     """One file of documents of one snapshot: the unit of work.
@@ -142,25 +149,25 @@ class Shard:
     @property
     def tag(self) -> str:
         """``2023-06/0000/en_head`` as in RedPajama-V2's listings, or ``books/part-0001``."""
-        found = _REDPAJAMA_NAME.fullmatch(self.name)
+        found = _redpajama_name(self.name)
         return f"{self.snapshot}/{self.name.replace('-', '/', 1) if found else self.name}"
 
     @property
     def number(self) -> int:
         """Number of a RedPajama-V2 shard; -1 of any other."""
-        found = _REDPAJAMA_NAME.fullmatch(self.name)
+        found = _redpajama_name(self.name)
         return int(found[1]) if found else -1
 
     @property
     def language(self) -> str:
         """Language of a RedPajama-V2 shard; empty of any other."""
-        found = _REDPAJAMA_NAME.fullmatch(self.name)
+        found = _redpajama_name(self.name)
         return found[2] if found else ""
 
     @property
     def bucket(self) -> str:
         """Perplexity bucket of a RedPajama-V2 shard; empty of any other."""
-        found = _REDPAJAMA_NAME.fullmatch(self.name)
+        found = _redpajama_name(self.name)
         return found[3] if found else ""
 
     def document_id(self, line: int | str) -> DocumentId:
@@ -172,7 +179,7 @@ class Shard:
         >>> books.document_id(17), books.document_id("17")
         ('books/part-0001/line-17', 'books/part-0001/17')
         """
-        if _REDPAJAMA_NAME.fullmatch(self.name):
+        if _redpajama_name(self.name):
             return DocumentId(f"{self.tag}.json.gz/{line}")
         return DocumentId(f"{self.tag}/{f'line-{line}' if isinstance(line, int) else line}")
 

@@ -44,6 +44,8 @@ from lc_assets.vocabulary import NO_RULES
 NEAR = "near"
 NONE_HELD_OUT = GriddingSettings(heldout_fraction=0, row_tokens=1)
 """For documents of any length, all of which are trained on."""
+ANY_LANGUAGE = {"identify_language": False}
+"""For what does not depend on the language of documents."""
 
 
 def filter(  # noqa: A001 - read as `lc_assets.filter`
@@ -187,7 +189,7 @@ def deduplicate(
         "removed_documents": removal,
         "clean_documents": replaced(CleanDocumentsSettings(wanted=True), paragraphs=paragraphs),
     }
-    return build_over(inputs, out, "clean_documents", settings, **reading)
+    return build_over(inputs, out, "clean_documents", settings, **ANY_LANGUAGE, **reading)
 
 
 def decontaminate(
@@ -212,7 +214,8 @@ def decontaminate(
     """
     if not search.against:
         raise BadInput("name evaluation sets or a held-out corpus: against")
-    return build_over(inputs, out, "clean_documents", {"contaminated_documents": search}, **reading)
+    settings = {"contaminated_documents": search}
+    return build_over(inputs, out, "clean_documents", settings, **ANY_LANGUAGE, **reading)
 
 
 def tokenize(

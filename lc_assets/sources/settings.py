@@ -39,6 +39,7 @@ class SourceSettings(
             identified by line.
         language: two-letter code for documents without a language of their own. By default, their
             language is identified by `[filtered_documents.models]` or the packaged model.
+        identify_language: whether that is done; it takes more time than to deduplicate a page.
         reader: a reader that another package adds, see docs/plugins.md: it reads files that end in
             ``.READER``; by default the kinds above.
         quality: of text extraction from WARC files: ``fast``, or ``high`` with trafilatura.
@@ -56,6 +57,7 @@ class SourceSettings(
     text_field: str = ""
     id_field: str = ""
     language: Annotated[str, msgspec.Meta(pattern="^([a-z]{2,3})?$")] = ""
+    identify_language: bool = True
     reader: Annotated[str, msgspec.Meta(pattern="^([a-z0-9][a-z0-9.]*)?$")] = ""
     quality: Literal["fast", "high"] = "fast"
     rules: str = ""
@@ -73,6 +75,11 @@ class SourceSettings(
             )
         if self.listing and self.files:
             raise BadInput("a source names its files or a listing of them, not both")
+
+    @property
+    def identifies(self) -> bool:
+        """Whether the language of a document that states none is identified."""
+        return self.identify_language and not self.language
 
 
 SourcesSettings = Mapping[str, SourceSettings]

@@ -1,5 +1,8 @@
 """`lc dedup`: what it prints and publishes, and which arguments it refuses."""
 
+import json
+
+import pyarrow.parquet as pq
 import pytest
 
 from lc_assets_tests.stages.deduplication.corpora import planted, write
@@ -82,3 +85,12 @@ def test_unusable_arguments_are_one_sentence_and_2(lc, arguments, words, tmp_pat
     said = lc("dedup", *arguments)
     assert said.code == 2
     assert words in said.err
+
+
+def test_no_language_is_identified(lc, searched, tmp_path):
+    """It would take longer than all the rest, and nothing depends on it."""
+    assert lc("dedup", searched / "in.jsonl", tmp_path, "--by", "text", "--workers", "1").code == 0
+    (receipt,) = tmp_path.glob("filtered_documents/*/*/receipt.json")
+    assert json.loads(receipt.read_bytes())["fingerprint"]["params"]["models"] == {}
+    (table,) = tmp_path.glob("filtered_documents/*/*/*.documents.parquet")
+    assert set(pq.read_table(table)["language"].to_pylist()) == {""}

@@ -179,7 +179,7 @@ def ccnet_scores(fields: Mapping[str, Any]) -> dict[str, float | None]:
     found = {name: fields.get(name.removeprefix("ccnet_")) for name in CCNET_SIGNALS}
     if isinstance(bucket := found["ccnet_bucket"], str):
         found["ccnet_bucket"] = BUCKET_SCORES.get(bucket)
-    return {name: as_float(value) for name, value in found.items()}
+    return {name: None if value is None else as_float(value) for name, value in found.items()}
 
 
 _CCNET_FIELDS = msgspec.json.Decoder(

@@ -179,7 +179,7 @@ def every_document_has_its_values(check_input: CheckInput) -> CheckResult:
 def _params(recipe: Recipe, key: str) -> dict[str, Any]:
     source, columns = source_of_key(recipe.sources, key), columns_of_key(recipe, key)
     rules, settings = rules_of_key(recipe, key)
-    models = {*columns} | (set() if source.language or not columns else {"language_is"})
+    models = {*columns} | ({"language_is"} if columns and source.identifies else set())
     return {
         "columns": list(columns),
         "lines": recipe.document_signals.lines,

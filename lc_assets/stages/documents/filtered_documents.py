@@ -200,7 +200,7 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
     columns = computed_columns(rules, settings)
     read: dict[str, Any] = {}
     if source.kind == "files":
-        columns |= set() if source.language else {"language_is"}
+        columns |= {"language_is"} if source.identifies else set()
         read = {
             "source": {
                 name: getattr(source, name) for name in ("text_field", "id_field", "language")

@@ -115,8 +115,9 @@ class ShardTask:
         """The models that its columns need; of files one of languages too, where neither record nor
         source name one.
         """
-        by_name = self.source is None or self.source.settings.language
-        needed = self.rules.columns | set(self.columns) | (set() if by_name else {"language_is"})
+        needed = self.rules.columns | set(self.columns)
+        if self.source is not None and self.source.settings.identifies:
+            needed |= {"language_is"}
         return models_of(self.settings.models, needed)
 
     def __str__(self) -> str:

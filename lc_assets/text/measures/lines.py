@@ -310,4 +310,5 @@ def _repeated(data: Bytes, pieces: Int32s) -> list[int]:
         data, pieces[0], pieces[1], hash_seed(), numbers, np.empty_like(numbers)
     )
     _count_repeated(numbers, n_distinct, pieces, counts)
-    return [int(count) for count in counts]
+    found: list[int] = counts.tolist()
+    return found

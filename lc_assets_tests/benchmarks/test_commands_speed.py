@@ -1,0 +1,130 @@
+"""What `lc filter`, `signals`, `dedup` and `minhash` take from a file of JSON lines to what they
+publish, against copying the file by Python's own modules, and against datatrove's filters. Run with
+``-s`` to see the figures.
+
+Lengths are a crawl's. The time of the same command over one document is subtracted: start-up, and
+what every stage costs whatever it reads.
+"""
+
+import gzip
+import json
+
+import pytest
+
+from lc_assets.api import corpora, files
+from lc_assets.build.settings.documents import (
+    DocumentSignalSettings,
+    FilteringSettings,
+    SignatureSettings,
+)
+from lc_assets.vocabulary import NO_RULES
+from lc_assets_tests.benchmarks.crawl import crawl_texts
+from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+
+N_CHARS = 12_000_000
+"""Little enough for the commands to work in this process, where their time is seen."""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """A file of pages, one of a single page, and bytes of text of the first."""
+    folder = tmp_path_factory.mktemp("pages")
+    texts = list(crawl_texts(N_CHARS))
+    lines = [
+        json.dumps({"id": f"d{n}", "url": f"https://example.org/{n}", "text": text}) + "\n"
+        for n, text in enumerate(texts)
+    ]
+    (folder / "many.jsonl").write_text("".join(lines))
+    (folder / "one.jsonl").write_text(lines[-1])
+    return folder, sum(len(text.encode()) for text in texts) / 1e6
+
+
+def filtered(path, out):
+    return corpora.filter(path, out, rules="gopher-paper", workers=1)
+
+
+def filtered_as_datatrove(path, out):
+    return corpora.filter(path, out, rules="gopher-datatrove", workers=1)
+
+
+def measured(path, out):
+    sections = {
+        "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=0),
+        "document_signals": DocumentSignalSettings(lines=True),
+    }
+    return files.build_over(path, out, "document_signals", sections, language="en", workers=1)
+
+
+def deduplicated(path, out):
+    return corpora.deduplicate(path, out, workers=1)
+
+
+def signed(path, out):
+    sections = {"document_signatures": SignatureSettings(signatures="computed")}
+    how = {**corpora.ANY_LANGUAGE, "workers": 1}
+    return files.build_over(path, out, "document_signatures", sections, **how)
+
+
+def net_seconds(command, folder, out):
+    """CPU seconds of a command over many pages, without those over one; the output, and both."""
+    command(folder / "many.jsonl", out / "compiled")
+    one, _ = cpu_seconds(lambda n: command(folder / "one.jsonl", out / f"one{n}"))
+    many, found = cpu_seconds(lambda n: command(folder / "many.jsonl", out / f"many{n}"))
+    return many - one, found
+
+
+def copied(path, out):
+    """Read every record and write it again, gzipped as JSON lines usually are."""
+    with path.open() as lines, gzip.open(out, "wt", 6) as copy:
+        for line in lines:
+            copy.write(json.dumps(json.loads(line)) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "floor"),
+    [(filtered, 0.5), (measured, 0.5), (deduplicated, 0.3), (signed, 0.4)],
+    ids=["filter --rules gopher-paper", "signals", "dedup", "minhash"],
+)
+def test_a_command_against_copying_its_input(pages, tmp_path, command, floor, request):
+    """MB of text per CPU-second."""
+    folder, megabytes = pages
+    seconds, found = net_seconds(command, folder, tmp_path)
+    copying, _ = cpu_seconds(lambda n: copied(folder / "many.jsonl", tmp_path / f"copy{n}"))
+    (built,) = list(found.stages.values())[-1].values()
+    assert built.counts.seen == len((folder / "many.jsonl").read_text().splitlines())
+    say(request.node.callspec.id, megabytes, "MB of text", seconds, copying=copying)
+    assert seconds * floor < copying
+
+
+@pytest.mark.network
+def test_filtering_against_datatrove(pages, tmp_path, monkeypatch):
+    """Both of its Gopher filters, which end at the first failure; reading and writing lines; words
+    at white space, which costs it less than spaCy.
+    """
+    pytest.importorskip("datatrove")
+    from datatrove.data import Document
+    from datatrove.pipeline.filters import (
+        gopher_quality_filter,
+        gopher_repetition_filter,
+    )
+
+    for module in (gopher_quality_filter, gopher_repetition_filter):
+        monkeypatch.setattr(module, "split_into_words", lambda text, _: text.split())
+    steps = (
+        gopher_repetition_filter.GopherRepetitionFilter(),
+        gopher_quality_filter.GopherQualityFilter(),
+    )
+    folder, megabytes = pages
+
+    def theirs(out):
+        with (folder / "many.jsonl").open() as lines, out.open("w") as kept:
+            for line in lines:
+                record = json.loads(line)
+                document = Document(text=record["text"], id=record["id"])
+                if all(step.filter(document) is True for step in steps):
+                    kept.write(json.dumps(record) + "\n")
+
+    seconds, _ = net_seconds(filtered_as_datatrove, folder, tmp_path)
+    slow, _ = cpu_seconds(lambda _: theirs(tmp_path / "theirs.jsonl"), rounds=1)
+    say("filter --rules gopher-datatrove", megabytes, "MB of text", seconds, datatrove=slow)
+    assert seconds * 4 < slow
