@@ -15,7 +15,7 @@ from lc_assets.build.settings.common import PrivacySettings
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.documents import document_keys
-from lc_assets.stages.documents.keyed_texts import with_digests
+from lc_assets.stages.documents.keyed_texts import lines_of_ids, with_digests
 from lc_assets.stages.file_lakes import build_for, context_over_files
 from lc_assets.text.links.addresses import KINDS, keys_of, keys_of_parts, values_of
 from lc_assets.vocabulary import Shard, parse_document_id
@@ -40,7 +40,7 @@ def by_line(ids: list[str]) -> list[int] | None:
 def test_lines_of_ids_are_read_as_one_by_one(lines, own):
     ids = [shard.document_id(line) for shard, line in lines]
     ids += [SHARDS[1].document_id(name) for name in own]
-    found = document_keys.lines_of_ids(pa.chunked_array([pa.array(ids, pa.string())]))
+    found = lines_of_ids(pa.chunked_array([pa.array(ids, pa.string())]))
     assert (None if found is None else found.tolist()) == by_line(ids)
 
 

@@ -20,7 +20,7 @@ values judged
 =====================  =============================================================================
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -29,8 +29,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lc_assets import arrow_compute as pc
-from lc_assets.arrays import Int64s
 from lc_assets.build.building import run_shards
 from lc_assets.build.check_runs import by_workers
 from lc_assets.build.checks import (
@@ -80,7 +78,12 @@ from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.records import record
 from lc_assets.stages.deduplication.document_signatures import shingles_of
-from lc_assets.stages.documents.keyed_texts import SKETCH, with_digests, without_sketches
+from lc_assets.stages.documents.keyed_texts import (
+    SKETCH,
+    by_line,
+    with_digests,
+    without_sketches,
+)
 from lc_assets.stages.tokens.tokenized_text import (
     are_held_out,
     privacy_of,
@@ -97,11 +100,6 @@ KEY_COLUMNS = ("id", "url", "digest", "text_digest")
 TEXTS_AT_ONCE = 32
 DIGESTS_AGAIN = 20
 """Number of documents whose text the check reads again."""
-_OF_LINES = (
-    r"^[A-Za-z0-9_-]+/(?:\d{4}/[a-z]{2}_[a-z]+\.json\.gz/(?:0|[1-9]\d{0,9})"
-    r"|[A-Za-z0-9_-]+/line-(?:0|[1-9]\d{0,11}))$"
-)
-"""Pattern of valid document ids that name lines."""
 _DIGESTS = pa.schema([KEYED.field(name) for name in ("id", "text_digest", "tokenized_digest")])
 
 
@@ -154,7 +152,7 @@ def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts
     schema = schema_of(read_schema(files[0])) if files else KEYED
     sketches = [np.empty((0, SKETCH_HASHES), np.uint64)]
     listed = schema.append(SKETCH) if sketched else schema
-    parts = _by_line(_listed(task.listed).select(listed.names) for task in tasks)
+    parts = by_line(_listed(task.listed).select(listed.names) for task in tasks)
     n_keys = write_keys(staging.folder, without_sketches(parts, sketches), schema)
     if sketched:
         write_npy(staging.folder / SKETCHES_FILE, np.concatenate(sketches))
@@ -221,27 +219,6 @@ def _listed(path: Path) -> pa.Table:
         return pa.ipc.open_file(file).read_all()
 
 
-def _by_line(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Tables of shards, each by its lines; documents with ids of their own stay in the order of
-    their file.
-    """
-    for table in tables:
-        lines = lines_of_ids(table["id"])
-        if lines is None or (lines[1:] >= lines[:-1]).all():
-            yield table
-        else:
-            yield table.take(pa.array(np.argsort(lines, kind="stable")))
-
-
-def lines_of_ids(ids: pa.ChunkedArray) -> Int64s | None:
-    """The lines that some document ids name, as `lc_assets.vocabulary.parse_document_id` reads
-    them; int64, one per id. None if any is an id of a record's own.
-    """
-    if not pc.all(pc.match_substring_regex(ids, _OF_LINES), min_count=0).as_py():
-        return None
-    return np.asarray(pc.cast(pc.replace_substring_regex(ids, r"^.*[-/]", ""), pa.int64()))
-
-
 def documents_of(keys: Published) -> KeyedTable:
     """One snapshot's index, for look-ups."""
     return KeyedTable.of(keys, DOCUMENTS_FILE, INDEX)
@@ -270,7 +247,7 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     path, files = check_input.folder / DOCUMENTS_FILE, documents_files(filtered.folder)
     n_listed, n_standing = count_lines(path), filtered.receipt.counts.kept
     tables = (read_all([file], KEYED, names) for file in files)
-    standing = regrouped(_by_line(tables), LINES_AT_ONCE)
+    standing = regrouped(by_line(tables), LINES_AT_ONCE)
     same = n_listed == n_standing and all(
         map(pa.Table.equals, regrouped(parts_of(path, names), LINES_AT_ONCE), standing)
     )

@@ -1,4 +1,6 @@
-"""What `document_keys` computes from each text: digests, as it is and as tokenized; a sketch."""
+"""What `document_keys` computes from each text: digests, as it is and as tokenized; a sketch; and
+the order of its lines.
+"""
 
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -9,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets import arrow_compute as pc
-from lc_assets.arrays import UInt64s
+from lc_assets.arrays import Int64s, UInt64s
 from lc_assets.build.settings.common import PrivacySettings
 from lc_assets.build.tables import opened_table
 from lc_assets.stages.tokens.tokenized_text import text_columns, text_digest, tokenized_text
@@ -19,6 +21,11 @@ from lc_assets.text.duplicates.sketches import SKETCH_HASHES, sketch
 SKETCH = pa.field("sketch", pa.binary(8 * SKETCH_HASHES))
 """A column of sketches, in scratch files."""
 _OF_TEXT = ("text_digest", "tokenized_digest", SKETCH.name)
+_OF_LINES = (
+    r"^[A-Za-z0-9_-]+/(?:\d{4}/[a-z]{2}_[a-z]+\.json\.gz/(?:0|[1-9]\d{0,9})"
+    r"|[A-Za-z0-9_-]+/line-(?:0|[1-9]\d{0,11}))$"
+)
+"""Pattern of valid document ids that name lines."""
 _TEXTS_AT_ONCE = 32
 _MOST_AT_ONCE = 1 << 12
 _BYTES_AT_ONCE = 1 << 20
@@ -82,3 +89,24 @@ def without_sketches(parts: Iterable[pa.Table], sketches: list[UInt64s]) -> Iter
             found = b"".join(part[SKETCH.name].to_pylist())
             sketches.append(np.frombuffer(found, np.uint64).reshape(-1, SKETCH_HASHES))
         yield part.select([name for name in part.column_names if name != SKETCH.name])
+
+
+def by_line(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Tables of shards, each by its lines; documents with ids of their own stay in the order of
+    their file.
+    """
+    for table in tables:
+        lines = lines_of_ids(table["id"])
+        if lines is None or (lines[1:] >= lines[:-1]).all():
+            yield table
+        else:
+            yield table.take(pa.array(np.argsort(lines, kind="stable")))
+
+
+def lines_of_ids(ids: pa.ChunkedArray) -> Int64s | None:
+    """The lines that some document ids name, as `lc_assets.vocabulary.parse_document_id` reads
+    them; int64, one per id. None if any is an id of a record's own.
+    """
+    if not pc.all(pc.match_substring_regex(ids, _OF_LINES), min_count=0).as_py():
+        return None
+    return np.asarray(pc.cast(pc.replace_substring_regex(ids, r"^.*[-/]", ""), pa.int64()))

@@ -22,9 +22,10 @@ from lc_assets.build.stage import (
 )
 from lc_assets.build.tables import MANIFEST, read_table, write_table
 from lc_assets.counts import Counts
+from lc_assets.errors import Mismatch
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import RECEIPT
-from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
+from lc_assets.lake.upstream import BY_TIME, Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
 from lc_assets.records import frozen
 from lc_assets.sources.opening import file_source, upstream_of
@@ -152,6 +153,20 @@ def read_manifest(raw: Published) -> list[ShardFiles]:
 def missing_path(shard: Shard, part: str) -> str:
     """Where a shard's file would be; of a source of files, the shard's name."""
     return part_path(part, shard) if shard.bucket else shard.tag
+
+
+def require_unchanged(upstream: Upstream, file: UpstreamFile) -> None:
+    """Reject a file that differs from the manifest.
+
+    Raises:
+        Mismatch: names the file.
+    """
+    now = upstream.look(file.path, trust_times=file.identity.startswith(BY_TIME))
+    if now != file:
+        raise Mismatch(
+            f"{upstream.root}/{file.path} has changed since the manifest was made: materialize "
+            "`raw_snapshot` of this snapshot again"
+        )
 
 
 def place_in_source(lake: Lake, identity: str) -> str:

@@ -13,14 +13,14 @@ from lc_assets.build.sharding import Read, Reads
 from lc_assets.build.stage import BuildContext, StagingFolder
 from lc_assets.build.tables import read_table
 from lc_assets.counts import Counts
-from lc_assets.errors import CorruptFile, Mismatch
+from lc_assets.errors import CorruptFile
 from lc_assets.execution.containment import at_document
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.redpajama.documents import decode_document, read_duplicates
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.upstream import BY_TIME, Upstream, UpstreamFile
+from lc_assets.lake.upstream import Upstream, UpstreamFile
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
 from lc_assets.sources.files import FileSource, own_id
@@ -33,7 +33,11 @@ from lc_assets.stages.documents.measuring import (
     rules_of_key,
     with_language,
 )
-from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
+from lc_assets.stages.documents.raw_snapshot import (
+    ShardFiles,
+    read_manifest,
+    require_unchanged,
+)
 from lc_assets.text.rules.models import Models
 from lc_assets.text.rules.rules import RuleSet
 from lc_assets.text.signals.names import SCALARS
@@ -334,20 +338,6 @@ def _opened(task: ShardTask, part: str) -> Iterator[BinaryIO]:
     require_unchanged(task.upstream, file)
     with task.upstream.open(file.path) as stream:
         yield stream
-
-
-def require_unchanged(upstream: Upstream, file: UpstreamFile) -> None:
-    """Reject a file that differs from the manifest.
-
-    Raises:
-        Mismatch: names the file.
-    """
-    now = upstream.look(file.path, trust_times=file.identity.startswith(BY_TIME))
-    if now != file:
-        raise Mismatch(
-            f"{upstream.root}/{file.path} has changed since the manifest was made: materialize "
-            "`raw_snapshot` of this snapshot again"
-        )
 
 
 def _where(task: ShardTask, part: str) -> str:
