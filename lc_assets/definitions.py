@@ -30,7 +30,7 @@ variable             meaning                                               defau
 
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,9 @@ def build_defs(
         "mix": dg.StaticPartitionsDefinition(sorted(recipe.blended_mix)),
         "nothing": None,
     }
+    looking = sensors_of(
+        planner, resource, ASSET_OF, own=snapshots, look_every=look_every, running=automation
+    )
     return dg.Definitions(
         assets=[
             asset_of(
@@ -115,29 +118,20 @@ def build_defs(
             )
             for stage in stages
         ],
-        asset_checks=[
-            *(
-                checks_of(one, dg.AssetKey(one.name), partitions[one.partitioned_by])
-                for one in stages
-            ),
-            staleness_checks(planner, ASSET_OF),
-        ],
+        asset_checks=[*_checks_of(stages, partitions), staleness_checks(planner, ASSET_OF)],
         jobs=jobs_of(stages),
-        sensors=[
-            *sensors_of(
-                planner,
-                resource,
-                ASSET_OF,
-                own=snapshots,
-                look_every=look_every,
-                running=automation,
-            ),
-            staleness_sensor(planner, ASSET_OF),
-        ],
+        sensors=[*looking, staleness_sensor(planner, ASSET_OF)],
         schedules=nightly_schedules(planner, ASSET_OF, running=automation),
         resources=_resources(resource, recipe=str(own_recipe or "")),
         executor=dg.in_process_executor,  # a stage has its own workers; a step costs 0.02 s
     )
+
+
+def _checks_of(
+    stages: Sequence[Stage], partitions: Mapping[str, dg.PartitionsDefinition | None]
+) -> Iterator[dg.AssetChecksDefinition]:
+    for one in stages:
+        yield checks_of(one, dg.AssetKey(one.name), partitions[one.partitioned_by])
 
 
 def _resources(resource: BuildContextResource, *, recipe: str) -> dict[str, Any]:
