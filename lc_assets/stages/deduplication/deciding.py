@@ -42,7 +42,7 @@ REASONS = {
 }
 
 _IN_ONE_PASS = f"({quoted(REASONS[NEAR])}, {quoted(NEAR_HELDOUT)})"
-NO_SIDES = pa.schema({"id": "string", "held": "bool"}).empty_table()
+SIDES = pa.schema({"id": "string", "held": "bool"})
 _NOTHING = {
     "removed": "number BIGINT, for_number BIGINT, reason VARCHAR",
     "texts": "number BIGINT, first BIGINT",
@@ -77,7 +77,7 @@ def decide(
     prefer: Sequence[str],
     threshold: float,
     *,
-    sides: pa.Table = NO_SIDES,
+    sides: pa.Table | None = None,
     floor: float = 1.0,
     ineligible: Collection[str] = (),
     last: Collection[str] = (),
@@ -99,7 +99,8 @@ def decide(
         database.do(f"CREATE OR REPLACE TABLE {table} ({columns})")
     for name, ids in (("ineligible", ineligible), ("late", last)):
         database.connection.register(name, pa.table({"id": pa.array(ids, pa.string())}))
-    database.connection.register("sides", sides)
+    placed = SIDES.empty_table() if sides is None else sides
+    database.connection.register("sides", placed)
     database.do(f"""CREATE OR REPLACE TABLE ranked AS
         WITH known AS (
             SELECT facts.*, held, ineligible.id IS NOT NULL AS is_ineligible,
@@ -112,7 +113,7 @@ def decide(
     for kind in (DIGEST, TEXT, URL):
         if kind in by:
             _remove_equal(database, kind)
-    if NEAR in by or sides.num_rows:
+    if NEAR in by or placed.num_rows:
         _remove_similar(database, threshold, floor, near=NEAR in by)
 
 

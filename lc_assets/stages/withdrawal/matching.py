@@ -25,9 +25,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import field
 from typing import Any
 
-from lc_assets import arrow_compute as pc
 from lc_assets.build.checks import DROPPED_SUFFIX, dropped_files
-from lc_assets.build.lookups import KeyedTable, ScannedTable, lines_where
+from lc_assets.build.lookups import KeyedTable, ScannedTable
 from lc_assets.build.recipe import Recipe
 from lc_assets.build.settings.common import WithdrawalSettings
 from lc_assets.build.stage import CheckInput
@@ -35,8 +34,8 @@ from lc_assets.build.tables import REMEMBERED, read_table
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, entries_of
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
-from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE
 from lc_assets.stages.documents.document_keys import documents_of, passage_lines
+from lc_assets.stages.withdrawal.similar import paired_copies
 from lc_assets.text.links.addresses import KINDS, Kind, address_key, normal, values_of
 
 LISTED = "listed"
@@ -50,7 +49,7 @@ Line = dict[str, Any]
 Sought = tuple[Kind, str]
 Tables = Sequence[KeyedTable | ScannedTable]
 NearCopies = Callable[[Iterable[Line]], Mapping[str, tuple[float, str]]]
-"""Filtered documents that are near duplicates of some documents, as `_near` returns them."""
+"""Filtered documents that are near duplicates of some, as `paired_copies` returns them."""
 
 
 @record
@@ -204,7 +203,7 @@ class _Search:
 
     def _add_near(self, sources: Collection[str]) -> None:
         """Withdraw the near duplicates of withdrawn documents, each for the most similar one."""
-        nearest = _near(sources, self.pairs, self.threshold) if sources else {}
+        nearest = paired_copies(sources, self.pairs, self.threshold) if sources else {}
         found = _first_found(self.indexes, [("document", name) for name in nearest])
         for name, (_, document) in found.items():
             distance, source = nearest[name]
@@ -331,24 +330,4 @@ def _first_found(tables: Tables, sought: Sequence[Sought]) -> dict[str, tuple[in
     for number, line in _all_found(tables, sought):
         if number <= found.get(line["id"], (number, line))[0]:
             found[line["id"]] = number, line
-    return found
-
-
-def _near(
-    sources: Collection[str], pairs: Iterable[Published], threshold: float
-) -> dict[str, tuple[float, str]]:
-    """Near duplicates of some documents that are none of them: the negative similarity to the most
-    similar of these, and its id.
-    """
-    found: dict[str, tuple[float, str]] = {}
-    ids = list(sources)
-    matches = (pc.field("a").isin(ids) | pc.field("b").isin(ids)) & (
-        pc.field("similarity") >= threshold
-    )
-    for published in pairs:
-        for pair in lines_where(published.only(PAIRS_TABLE) / PAIRS_TABLE, matches):
-            for name, source in ((pair["a"], pair["b"]), (pair["b"], pair["a"])):
-                if source in sources and name not in sources:
-                    nearest = -pair["similarity"], source
-                    found[name] = min(found.get(name, nearest), nearest)
     return found

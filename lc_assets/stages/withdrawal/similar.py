@@ -1,28 +1,33 @@
-"""Near copies of withdrawn documents that `near_duplicate_pairs` does not compare: of those that
-the filter drops, and of all where near duplicates are not looked for.
+"""Near copies of withdrawn documents: those in published pairs, and those that
+`near_duplicate_pairs` does not compare: of documents that the filter drops, and of all where near
+duplicates are not looked for.
 
-Texts of such documents are read again from the source. Their sketches
+Texts of the latter are read again from the source. Their sketches
 (`lc_assets.text.duplicates.sketches`) are looked up among those of the filtered documents, and
 pairs that may be as similar as the threshold are compared by their texts. What the source no longer
 has, or has with another digest, is not compared.
 """
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from lc_assets import arrow_compute as pc
+from lc_assets.build.lookups import lines_where
 from lc_assets.build.settings.common import PrivacySettings
 from lc_assets.build.stage import BuildContext, StagingFolder
 from lc_assets.build.tables import read_lines
 from lc_assets.errors import CorruptFile, Mismatch
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.corpora.containers import Unread
+from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.document_signatures import shingles_of
 from lc_assets.stages.deduplication.heldout_pairs import candidates, parts_of
 from lc_assets.stages.deduplication.index import keyed_tables
+from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE
 from lc_assets.stages.documents.document_keys import SKETCHES_FILE
 from lc_assets.stages.documents.measuring import described
 from lc_assets.stages.documents.shard_inputs import ShardTask, Skip, records_of, shard_tasks
@@ -34,6 +39,26 @@ from lc_assets.text.rules.models import NO_MODELS
 from lc_assets.vocabulary import Shard, parse_document_id
 
 Line = dict[str, Any]
+
+
+def paired_copies(
+    sources: Collection[str], pairs: Iterable[Published], threshold: float
+) -> dict[str, tuple[float, str]]:
+    """Near duplicates of some documents that are none of them: the negative similarity to the most
+    similar of these, and its id.
+    """
+    found: dict[str, tuple[float, str]] = {}
+    ids = list(sources)
+    matches = (pc.field("a").isin(ids) | pc.field("b").isin(ids)) & (
+        pc.field("similarity") >= threshold
+    )
+    for published in pairs:
+        for pair in lines_where(published.only(PAIRS_TABLE) / PAIRS_TABLE, matches):
+            for name, source in ((pair["a"], pair["b"]), (pair["b"], pair["a"])):
+                if source in sources and name not in sources:
+                    nearest = -pair["similarity"], source
+                    found[name] = min(found.get(name, nearest), nearest)
+    return found
 
 
 def near_copies(
