@@ -111,13 +111,11 @@ def _four_bytes(text: Bytes) -> UInt32s:
     """The four bytes from each position on as big-endian numbers, zeros behind the end:
     ``(len(text) + 1,)``.
     """
-    numbers = np.zeros(len(text) + 1, np.uint32)
-    for i in range(len(text) - 3):
-        high = _u32(text[i]) << _u32(24) | _u32(text[i + 1]) << _u32(16)
-        numbers[i] = high | _u32(text[i + 2]) << _u32(8) | _u32(text[i + 3])
-    for i in range(max(len(text) - 3, 0), len(text)):
-        for at in range(i, len(text)):
-            numbers[i] |= _u32(text[at]) << _u32(24 - 8 * (at - i))
+    padded, numbers = np.zeros(len(text) + 4, np.uint8), np.empty(len(text) + 1, np.uint32)
+    padded[: len(text)] = text
+    for i in range(len(numbers)):
+        high = _u32(padded[i]) << _u32(24) | _u32(padded[i + 1]) << _u32(16)
+        numbers[i] = high | _u32(padded[i + 2]) << _u32(8) | _u32(padded[i + 3])
     return numbers
 
 
