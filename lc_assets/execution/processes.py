@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from multiprocessing import connection, forkserver, util
+from multiprocessing import connection, forkserver, resource_tracker, util
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -125,11 +125,17 @@ def _start_fork_server(kind: Kind) -> None:
 
     By default it imports from the working folder first (Python 3.11 to 3.13 ignore the path
     that they receive), and so perhaps another version of this package, or any file with a module's
-    name.
+    name. It and its workers block keyboard interrupts, one of which would otherwise end them with a
+    traceback before they ignore it.
     """
     path = os.pathsep.join(str(kind.folder / entry) for entry in kind.path)
     with ENVIRONMENT, _environment(kind.environment, PYTHONPATH=path, PYTHONSAFEPATH="1"):
-        forkserver.ensure_running()
+        resource_tracker.ensure_running()  # unblocks the signal when it starts
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            forkserver.ensure_running()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

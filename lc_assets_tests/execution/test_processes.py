@@ -101,6 +101,18 @@ def test_workers_have_the_environment_of_the_run(monkeypatch):
     } == {None}
 
 
+def blocked_signals(_: int) -> list[int]:
+    return sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+
+
+def test_workers_never_end_by_a_keyboard_interrupt():
+    """They block it from their first instruction on; this process does not."""
+    assert {tuple(found) for _, found in EXECUTOR.run(blocked_signals, [0] * 4, what="ask")} == {
+        (signal.SIGINT,)
+    }
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 def test_workers_killed_between_two_runs_cost_nobody(tmp_path):
     workers = workers_of(EXECUTOR)
     for process in workers:
