@@ -122,6 +122,10 @@ class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
         """Label in the UI."""
         return "out_of_date"
 
+    def get_label(self) -> str:
+        """Label in the UI."""
+        return "out of date"
+
     @property
     def description(self) -> str:
         """Label in the UI."""
@@ -130,9 +134,11 @@ class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
     @property
     def children(self) -> Sequence[dg.AutomationCondition[Any]]:
         """The condition under which a partition is not requested for now."""
-        return [
-            dg.AutomationCondition.in_progress() | dg.AutomationCondition.any_deps_in_progress()
-        ]
+        own, inputs = (
+            dg.AutomationCondition.in_progress(),
+            dg.AutomationCondition.any_deps_in_progress(),
+        )
+        return [(own | inputs).with_label("it or an input is being built")]
 
     async def evaluate(  # type: ignore[override] # Dagster's own are coroutines, too
         self, context: dg.AutomationContext[dg.AssetKey]

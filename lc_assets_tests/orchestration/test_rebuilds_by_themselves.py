@@ -511,6 +511,16 @@ def test_the_condition_is_evaluated_by_its_sensor_where_our_code_is(built):
     assert request.tags["dagster/priority"] == "-1"
 
 
+def test_the_condition_is_labelled_in_plain_words(built):
+    """As the UI reads it, with what holds a request back."""
+    (spec, *_) = built.defs.resolve_all_asset_specs()
+    condition = spec.automation_condition
+    assert condition.get_node_snapshot("").label == "out of date"
+    assert [one.get_node_snapshot("").label for one in condition.children] == [
+        "it or an input is being built"
+    ]
+
+
 def test_a_cursor_of_another_condition_says_nothing():
     assert decoded(None) == decoded("[]") == decoded("nonsense") == {}
     assert decoded('{"a": "b"}') == {"a": "b"}
