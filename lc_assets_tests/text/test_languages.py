@@ -215,8 +215,9 @@ def test_perplexity_asks_the_library_line_by_line(tmp_path, monkeypatch):
     class Kenlm:
         class Model:
             def __init__(self, path):
-                if not Path(path).read_bytes():
+                if not (content := Path(path).read_bytes()):
                     raise OSError("Cannot read model")
+                content.decode()  # the library's error has the file's first bytes
 
             def score(self, words):
                 return -2.0 * (len(words.split()) + 1)
@@ -224,6 +225,9 @@ def test_perplexity_asks_the_library_line_by_line(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "kenlm", Kenlm)
     (tmp_path / "en.arpa.bin").touch()
     with pytest.raises(CorruptFile, match="Cannot read model"):
+        open_perplexity_model(tmp_path / "en.arpa.bin")
+    (tmp_path / "en.arpa.bin").write_bytes(b"\xa2")
+    with pytest.raises(CorruptFile, match="does not take it"):
         open_perplexity_model(tmp_path / "en.arpa.bin")
     (tmp_path / "en.arpa.bin").write_bytes(b"model")
     assert open_perplexity_model(tmp_path / "en.arpa.bin")("three words \ud800") == (-8.0, 4)

@@ -70,7 +70,7 @@ def _opened(library: str, kind: str, path: Path) -> Any:
         ) from error
     try:
         return getattr(module, kind)(str(path))
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, UnicodeDecodeError) as error:  # of bytes in KenLM's own message
         raise CorruptFile(f"{path}: {library} does not take it: {error}") from error
 
 
