@@ -151,21 +151,30 @@ def _build_whole(
     snapshots: Sequence[SnapshotId],
 ) -> None:
     """Build what `_read_whole` names, where it is out of date. The history gets the event that its
-    own step would leave: with the newest events of what it reads.
+    own step would leave, unless it was current and has one after those of all that it reads.
     """
+    newest = context.instance.get_latest_data_version_record
     for upstream in _read_whole(stage):
         built = upstream.build(opened, GLOBAL)
+        events = {
+            key: found.storage_id if (found := newest(key)) else None
+            for key in map(dg.AssetKey, _needed(upstream, opened.recipe))
+        }
+        before = newest(dg.AssetKey(upstream.name))
+        if (
+            built.reused
+            and before
+            and before.storage_id > max(filter(None, events.values()), default=0)
+        ):
+            continue
         made = result_of(upstream, built, shown(upstream, opened, built))
-        read = {}
-        for key in map(dg.AssetKey, _needed(upstream, opened.recipe)):
-            event = context.instance.get_latest_data_version_record(key)
-            read[key] = _InputProvenanceData(
-                data_version=DEFAULT_DATA_VERSION, storage_id=event.storage_id if event else None
-            )
         tags = _build_data_version_tags(
             dg.DataVersion(built.published.receipt.digest),
             code_version_of(upstream, opened.recipe, snapshots),
-            read,
+            {
+                key: _InputProvenanceData(data_version=DEFAULT_DATA_VERSION, storage_id=number)
+                for key, number in events.items()
+            },
             data_version_is_user_provided=True,
         )
         context.log_event(dg.AssetMaterialization(upstream.name, metadata=made.metadata, tags=tags))

@@ -293,6 +293,14 @@ def test_what_is_built_is_fresh(finished):
     assert finished.planned() == {}
 
 
+def test_what_is_of_all_snapshots_is_recorded_once(finished):
+    """A snapshot's run records the withdrawals of all snapshots only where it made them current."""
+    before = len(materializations(finished, "withdrawn_documents"))
+    finished.run("snapshot_rows", NEW)
+    assert len(materializations(finished, "withdrawn_documents")) == before
+    assert finished.stale() == set()
+
+
 def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(location):
     """With one snapshot built and a second added, the first's versions stay as they are."""
     location.change_recipe(blended_mix={"by-tokens": location.recipe.blended_mix["by-tokens"]})
