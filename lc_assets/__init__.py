@@ -17,6 +17,7 @@ _PUBLIC = {
     "decontaminate": "api.corpora",
     "tokenize": "api.corpora",
     "pack": "api.corpora",
+    "build": "api.lakes",
     "plan": "api.lakes",
 }
 """Name → the module that defines it."""

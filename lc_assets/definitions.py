@@ -36,8 +36,8 @@ from typing import Any
 
 import dagster as dg
 
-from lc_assets.build.recipe_files import read_recipe, recorded_recipe
-from lc_assets.build.stage import Stage
+from lc_assets.builds.recipe_files import read_recipe, recorded_recipe
+from lc_assets.builds.stage import Stage
 from lc_assets.errors import BadInput, without_secrets
 from lc_assets.lake.bucket import SCHEME
 from lc_assets.lake.bucket_lake import open_lake

@@ -15,16 +15,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.documents import FilteringSettings, RawSettings
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.settings.rows import (
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.documents import FilteringSettings, RawSettings
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.settings.rows import (
     GriddingSettings,
     MegatronSettings,
     MixSettings,
     TokenizingSettings,
 )
-from lc_assets.build.stage import (
+from lc_assets.builds.stage import (
     BuildContext,
     Built,
     Stage,

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import (
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import (
     BuildContext,
     Built,
     CheckResult,

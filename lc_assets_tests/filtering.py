@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 
-from lc_assets.build.settings.documents import DocumentSignalSettings, FilteringSettings
-from lc_assets.build.stage import Built
+from lc_assets.builds.settings.documents import DocumentSignalSettings, FilteringSettings
+from lc_assets.builds.stage import Built
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.stages.documents.measuring import record_offers

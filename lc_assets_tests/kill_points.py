@@ -22,7 +22,7 @@ from typing import IO, Any, Self
 
 import pytest
 
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.stage import BuildContext
 from lc_assets_tests.builders import recipe_file
 
 FORKING = """
@@ -33,9 +33,9 @@ import numba
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.errors import LcError
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.stage import BuildContext
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.build.recipe_files import read_recipe
+from lc_assets.builds.recipe_files import read_recipe
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets.cli.main import main

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.stage import BuildContext
 from lc_assets_tests.builders import recipe_file
 
 FORKING = """
@@ -20,9 +20,9 @@ from pathlib import Path
 import pandera.errors, pandera.pyarrow
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.stage import BuildContext
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.build.recipe_files import read_recipe
+from lc_assets.builds.recipe_files import read_recipe
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build.checks import documents_files
-from lc_assets.build.tables import FILTERED, read_all
+from lc_assets.builds.checks import documents_files
+from lc_assets.builds.tables import FILTERED, read_all
 from lc_assets.counts import Counts
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import Fingerprint, receipt_of

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 import lc_assets.definitions
-from lc_assets.build.stage import Stage
+from lc_assets.builds.stage import Stage
 from lc_assets.cli.app import COMMAND_GROUPS, MEGATRON_COMMANDS, LazyCommand, lazy_commands
 
 CHECKS_HEAD = """\

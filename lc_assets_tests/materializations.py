@@ -5,7 +5,7 @@ import re
 import dagster as dg
 import pytest
 
-from lc_assets.build.showing import Plot
+from lc_assets.builds.showing import Plot
 from lc_assets.lake.versions import Published
 from lc_assets.orchestration.metadata import AT_ONCE, NARROW, named
 from lc_assets.stages.shown.columns import UNKNOWN

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from lc_assets.build.settings.common import WithdrawalSettings
-from lc_assets.build.settings.rows import MixSettings
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.settings.common import WithdrawalSettings
+from lc_assets.builds.settings.rows import MixSettings
+from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import LcError, Mismatch
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS

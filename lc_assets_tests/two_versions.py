@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from lc_assets.build.checks import documents_files
-from lc_assets.build.settings.documents import CleanDocumentsSettings, DocumentSignalSettings
-from lc_assets.build.settings.longpack import (
+from lc_assets.builds.checks import documents_files
+from lc_assets.builds.settings.documents import CleanDocumentsSettings, DocumentSignalSettings
+from lc_assets.builds.settings.longpack import (
     LengthBucketSettings,
     LongPackSettings,
     ReferralReportSettings,
 )
-from lc_assets.build.stage import BuildContext
-from lc_assets.build.tables import read_table
+from lc_assets.builds.stage import BuildContext
+from lc_assets.builds.tables import read_table
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.gpt_index import read_gpt_index

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lc_assets.build.settings.common import WithdrawalSettings
-from lc_assets.build.stage import (
+from lc_assets.builds.settings.common import WithdrawalSettings
+from lc_assets.builds.stage import (
     BuildContext,
     Built,
 )

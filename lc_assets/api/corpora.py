@@ -12,12 +12,12 @@ import numpy as np
 from msgspec import structs
 
 from lc_assets.api.files import Output, Paths, Reading, build_over, built_in, prepare
-from lc_assets.build.settings.common import (
+from lc_assets.builds.settings.common import (
     NO_MODEL_SETTINGS,
     DecontaminationSettings,
     ModelSettings,
 )
-from lc_assets.build.settings.documents import (
+from lc_assets.builds.settings.documents import (
     NO_LIST_SETTINGS,
     Bounds,
     CleanDocumentsSettings,
@@ -27,10 +27,10 @@ from lc_assets.build.settings.documents import (
     RemovalSettings,
     SignatureSettings,
 )
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.settings.rows import GriddingSettings, TokenizingSettings
-from lc_assets.build.stage import BuildContext
-from lc_assets.build.tables import read_table
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.settings.rows import GriddingSettings, TokenizingSettings
+from lc_assets.builds.stage import BuildContext
+from lc_assets.builds.tables import read_table
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import located, vocabulary_of
 from lc_assets.sources.opening import file_partitions

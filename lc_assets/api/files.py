@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import BuildContext, Built
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import BuildContext, Built
 from lc_assets.counts import Counts
 from lc_assets.execution.local import executor_of
 from lc_assets.formats.corpora.containers import CorpusDocument

@@ -5,8 +5,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from lc_assets.build.building import context_for
-from lc_assets.build.new_recipes import (
+from lc_assets.builds.building import context_for
+from lc_assets.builds.new_recipes import (
     ROW_TOKENS,
     RULES,
     Preset,
@@ -15,9 +15,9 @@ from lc_assets.build.new_recipes import (
     sections_of,
     source_at,
 )
-from lc_assets.build.recipe_files import RECIPE_FILE, read_recipe, recorded_recipe
-from lc_assets.build.settings.longpack import HtmlIndexSettings
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.recipe_files import RECIPE_FILE, read_recipe, recorded_recipe
+from lc_assets.builds.settings.longpack import HtmlIndexSettings
+from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import LcError
 from lc_assets.execution.progress import on_terminal
 from lc_assets.lake.bucket_lake import open_lake

@@ -78,7 +78,7 @@ def _option(flag: str, kind: Any, meaning: str) -> Any:
 def attributes_of(kind: type) -> dict[str, str]:
     """Meanings of a class's attributes, from its docstring.
 
-    >>> from lc_assets.build.recipe import Recipe
+    >>> from lc_assets.builds.recipe import Recipe
     >>> attributes_of(type(Recipe().longcrawl_flat))["codec"][:11]
     '``blosc-lz4'
     """

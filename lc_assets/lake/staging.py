@@ -3,7 +3,7 @@
 Everything that publishes goes through `publication`: the stages of a lake, and the verbs of the
 command line, whose output folder is a lake of one partition. Until the last step readers see the
 previous version. A rerun after a kill finds the finished shards of the same version
-(`lc_assets.build.shard_runs`) and continues. Only files and folders with this package's own names
+(`lc_assets.builds.shard_runs`) and continues. Only files and folders with this package's own names
 are ever deleted.
 """
 

@@ -15,9 +15,9 @@ import dagster as dg
 from dagster._core.definitions.data_version import DEFAULT_DATA_VERSION
 from dagster._core.execution.plan.execute_step import _build_data_version_tags, _InputProvenanceData
 
-from lc_assets.build.building import check_input_of, run_check
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import BuildContext, CheckResult, Stage
+from lc_assets.builds.building import check_input_of, run_check
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import BuildContext, CheckResult, Stage
 from lc_assets.errors import LcError
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL, Lake

@@ -36,7 +36,7 @@ import dagster as dg
 import msgspec
 from dagster._core.instance.ref import InstanceRef
 
-from lc_assets.build.recipe import Recipe
+from lc_assets.builds.recipe import Recipe
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.orchestration.sensors import RUNNING

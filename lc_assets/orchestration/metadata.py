@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from lc_assets.build.showing import (
+from lc_assets.builds.showing import (
     Markdown,
     Passages,
     Plot,
@@ -21,7 +21,7 @@ from lc_assets.build.showing import (
     inline,
     plot_of,
 )
-from lc_assets.build.stage import Built, Stage
+from lc_assets.builds.stage import Built, Stage
 from lc_assets.stages.shown.columns import meaning, origins_of
 
 STATE = "upstream_state"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import dagster as dg
 
-from lc_assets.build.building import context_for
-from lc_assets.build.recipe_files import read_recipe, record_recipe
-from lc_assets.build.shard_runs import log_shards_to
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.building import context_for
+from lc_assets.builds.recipe_files import read_recipe, record_recipe
+from lc_assets.builds.shard_runs import log_shards_to
+from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import Busy, LcError, StorageFull, Unreachable, WorkerDied
 from lc_assets.execution.progress import in_log, on_terminal, silent
 from lc_assets.lake.bucket_lake import open_lake

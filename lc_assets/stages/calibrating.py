@@ -21,8 +21,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from lc_assets.build.settings.rows import MixSettings
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.settings.rows import MixSettings
+from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.lake.lake import Lake
 from lc_assets.randomness import keyed_u64

@@ -9,8 +9,8 @@ import importlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import Stage
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import Stage
 from lc_assets.errors import BadInput
 
 MODULES = (

@@ -1,6 +1,6 @@
 """Estimates of the input size and duration of a build.
 
-Shards to compute are counted exactly, by their fingerprints (`lc_assets.build.sharding`). Seconds
+Shards to compute are counted exactly, by their fingerprints (`lc_assets.builds.sharding`). Seconds
 are an estimate from earlier builds of the stage in this lake: wall-clock seconds per byte read, and
 the last duration of the checks. They are None if nothing was measured or the inputs are not yet
 known.
@@ -11,9 +11,9 @@ from dataclasses import field
 
 import msgspec
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.sharding import shards_of
-from lc_assets.build.stage import Stage
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.sharding import shards_of
+from lc_assets.builds.stage import Stage
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import Lake, memoized
 from lc_assets.lake.versions import Published

@@ -15,20 +15,20 @@ from typing import Any
 
 import msgspec
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, JSON_SUFFIX, REST_SUFFIX, TABLE_SUFFIX
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.recipe_files import RECIPE_FILE, hint, toml_of
-from lc_assets.build.settings.documents import (
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, JSON_SUFFIX, REST_SUFFIX, TABLE_SUFFIX
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.recipe_files import RECIPE_FILE, hint, toml_of
+from lc_assets.builds.settings.documents import (
     CleanDocumentsSettings,
     FilteringSettings,
     NearDuplicateSettings,
 )
-from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.build.stage import (
+from lc_assets.builds.settings.rows import GriddingSettings
+from lc_assets.builds.stage import (
     BuildContext,
     Built,
 )
-from lc_assets.build.verified_reads import verified_reads
+from lc_assets.builds.verified_reads import verified_reads
 from lc_assets.compiling import interpreted
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput

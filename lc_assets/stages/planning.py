@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.documents import SOURCE
-from lc_assets.build.stage import Stage
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.documents import SOURCE
+from lc_assets.builds.stage import Stage
 from lc_assets.errors import BadInput, CorruptFile, LcError, NotPublished
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL, Lake, memoized

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lc_assets.build.stage import BuildContext, Built
+from lc_assets.builds.stage import BuildContext, Built
 from lc_assets.errors import CorruptFile, LcError, Mismatch, NotPublished
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import RECEIPT

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import NotPublished
 from lc_assets.lake.digests import digest_of
 from lc_assets.sources.opening import file_partitions, has_redpajama

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from lc_assets.build.settings.documents import RawSettings
+from lc_assets.builds.settings.documents import RawSettings
 from lc_assets.formats.archives.paths import LISTS
 from lc_assets.lake.digests import digest_of, digest_of_set, short
 from lc_assets.lake.upstream import Upstream

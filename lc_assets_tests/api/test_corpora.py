@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import lc_assets as lc
-from lc_assets.build.settings.common import DecontaminationSettings
-from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.builds.settings.common import DecontaminationSettings
+from lc_assets.builds.settings.longpack import PackingSettings
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer

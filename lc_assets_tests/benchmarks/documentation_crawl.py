@@ -24,10 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lc_assets.build.checks import documents_files
-from lc_assets.build.settings.documents import RemovalSettings
-from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.build.tables import read_lines
+from lc_assets.builds.checks import documents_files
+from lc_assets.builds.settings.documents import RemovalSettings
+from lc_assets.builds.settings.longpack import LongPackSettings
+from lc_assets.builds.tables import read_lines
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.publishing import gzip_member

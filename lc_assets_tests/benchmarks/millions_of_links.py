@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lc_assets.build.settings.longpack import LongPackSettings
+from lc_assets.builds.settings.longpack import LongPackSettings
 from lc_assets.counts import Counts
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.longpack.claiming import Claims, claim_links

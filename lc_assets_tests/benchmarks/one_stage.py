@@ -6,8 +6,8 @@ import json
 import sys
 from pathlib import Path
 
-from lc_assets.build.recipe_files import read_recipe
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.recipe_files import read_recipe
+from lc_assets.builds.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import Receipt

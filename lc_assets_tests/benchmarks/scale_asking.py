@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lc_assets.build.building import (
+from lc_assets.builds.building import (
     check_input_of,
     run_check,
 )
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.documents import FilteringSettings
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.documents import FilteringSettings
 from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.orchestration.assets import WHOLE, every_file_is_as_published, findings_of
 from lc_assets.orchestration.automation import DagsterPlanner

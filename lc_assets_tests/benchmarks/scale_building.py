@@ -4,7 +4,7 @@
 
 from pathlib import Path
 
-from lc_assets.build.tables import KEYED, write_table
+from lc_assets.builds.tables import KEYED, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.grid import create_grid
 from lc_assets.stages.catalogue import stage_named

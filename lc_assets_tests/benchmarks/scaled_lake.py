@@ -29,10 +29,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.documents import RawSettings
-from lc_assets.build.stage import BuildContext
-from lc_assets.build.tables import KEYED, TOKENIZED
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.documents import RawSettings
+from lc_assets.builds.stage import BuildContext
+from lc_assets.builds.tables import KEYED, TOKENIZED
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import UpstreamFile

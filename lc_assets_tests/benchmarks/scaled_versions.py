@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build import checks as claims, sharding
-from lc_assets.build.stage import Stage
-from lc_assets.build.tables import DROPPED, SWEEP
+from lc_assets.builds import checks as claims, sharding
+from lc_assets.builds.stage import Stage
+from lc_assets.builds.tables import DROPPED, SWEEP
 from lc_assets.counts import Counts
 from lc_assets.formats.redpajama.minhash import SignaturesWriter
 from lc_assets.lake.digests import FileFact

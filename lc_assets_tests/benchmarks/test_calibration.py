@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from lc_assets.build.building import WORKERS_IMPORT
+from lc_assets.builds.building import WORKERS_IMPORT
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages import calibrating
 from lc_assets.stages.catalogue import STAGES

@@ -12,7 +12,7 @@ import json
 import pytest
 
 from lc_assets.api import corpora, files
-from lc_assets.build.settings.documents import (
+from lc_assets.builds.settings.documents import (
     DocumentSignalSettings,
     FilteringSettings,
     SignatureSettings,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.build.settings.common import DECONTAMINATION_RULES, DecontaminationSettings, by_rule
+from lc_assets.builds.settings.common import DECONTAMINATION_RULES, DecontaminationSettings, by_rule
 from lc_assets.text.contamination.grams import GramSettings, Item, build_index
 from lc_assets.text.contamination.overlaps import (
     OF_STRETCHES,

@@ -14,7 +14,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.builds.settings.longpack import PackingSettings
 from lc_assets.definitions import ASSET_OF, build_defs
 from lc_assets.orchestration.automation import instance_at
 from lc_assets.stages.catalogue import stage_named

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.build.settings.documents import (
+from lc_assets.builds.settings.documents import (
     NearDuplicateSettings,
     RemovalSettings,
     SignatureSettings,
 )
-from lc_assets.build.tables import read_lines
+from lc_assets.builds.tables import read_lines
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.deduplication.index import BANDS, ROWS
 from lc_assets.stages.deduplication.removals import TABLE

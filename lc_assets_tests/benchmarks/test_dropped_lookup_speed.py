@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from lc_assets.build.lookups import ScannedTable
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.tables import DROPPED, write_table
+from lc_assets.builds.lookups import ScannedTable
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.tables import DROPPED, write_table
 from lc_assets.formats.lists.withdrawal_lists import Withdrawal
 from lc_assets.stages.withdrawal import matching
 from lc_assets.text.links.addresses import values_of

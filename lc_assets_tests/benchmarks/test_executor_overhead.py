@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from lc_assets.build.building import WORKERS_IMPORT
+from lc_assets.builds.building import WORKERS_IMPORT
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.execution.processes import IDLE_POOL
 from lc_assets_tests.builders import build_all, tiny_context, tiny_upstream

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from isal import igzip
 
-from lc_assets.build.settings.documents import FilteringSettings
-from lc_assets.build.tables import COMPRESSION, DROPPED, FILTERED
+from lc_assets.builds.settings.documents import FilteringSettings
+from lc_assets.builds.tables import COMPRESSION, DROPPED, FILTERED
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.redpajama_v2 import part_path
 from lc_assets.stages.documents.measuring import rules_of

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.build.tables import TOKENIZED, read_table, write_table
+from lc_assets.builds.settings.rows import GriddingSettings
+from lc_assets.builds.tables import TOKENIZED, read_table, write_table
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.rows.row_plans import gather_rows, plan_rows
 from lc_assets.stages.rows.token_grid import rows_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.build.settings.documents import SignatureSettings
+from lc_assets.builds.settings.documents import SignatureSettings
 from lc_assets_tests.benchmarks.referral_texts import read_novels
 from lc_assets_tests.stages.deduplication.corpora import deduplicate, drawing, sprinkled
 

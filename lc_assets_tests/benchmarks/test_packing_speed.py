@@ -7,9 +7,9 @@ Lengths are a crawl's: lognormal, median 1,100 tokens, one in 300 longer than 30
 import numpy as np
 import pytest
 
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.build.tables import TableWriter
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.settings.rows import GriddingSettings
+from lc_assets.builds.tables import TableWriter
 from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
 from lc_assets.formats.arrays.grid_layout import GridLayout
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter

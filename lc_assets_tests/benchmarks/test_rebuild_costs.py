@@ -18,11 +18,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lc_assets.build.settings.common import WithdrawalSettings
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.settings.rows import MixSettings
-from lc_assets.build.shard_runs import log_shards_to
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.settings.common import WithdrawalSettings
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.settings.rows import MixSettings
+from lc_assets.builds.shard_runs import log_shards_to
+from lc_assets.builds.stage import BuildContext
 from lc_assets.definitions import build_defs
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, line_of
 from lc_assets.lake.digests import digest_of

@@ -10,8 +10,8 @@ import pytest
 import zarr
 from numcodecs.zstd import Zstd
 
-from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.build.tables import IDENTITY, TOKENIZED, read_table, write_table
+from lc_assets.builds.settings.rows import GriddingSettings
+from lc_assets.builds.tables import IDENTITY, TOKENIZED, read_table, write_table
 from lc_assets.formats.arrays.grid import GridReader, create_grid
 from lc_assets.formats.arrays.grid_layout import GridLayout
 from lc_assets.formats.megatron.idx import idx_blocks

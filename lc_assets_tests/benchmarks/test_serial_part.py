@@ -21,10 +21,10 @@ from pathlib import Path
 import pytest
 from isal import igzip
 
-from lc_assets.build.building import WORKERS_IMPORT
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.documents import RawSettings
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.building import WORKERS_IMPORT
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.documents import RawSettings
+from lc_assets.builds.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama.documents import write_documents, write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals

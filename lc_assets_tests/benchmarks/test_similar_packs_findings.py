@@ -12,12 +12,12 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.settings.longpack import (
+from lc_assets.builds.settings.longpack import (
     PackingSettings,
     ReferralReportSettings,
     SimilarSettings,
 )
-from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.stages.reports.document_sets import group_of
 from lc_assets_tests.file_runs import run
 from lc_assets_tests.named_draws import rng_for

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.settings.rows import TokenizingSettings
-from lc_assets.build.tables import FILTERED, TableWriter
+from lc_assets.builds.settings.rows import TokenizingSettings
+from lc_assets.builds.tables import FILTERED, TableWriter
 from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
 from lc_assets.stages.tokens import tokenizing
 from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, TokenizeTask, tokenize_shard

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.checks import SPANS_SUFFIX
-from lc_assets.build.lookups import KeyedTable
-from lc_assets.build.tables import DROPPED, write_table
+from lc_assets.builds.checks import SPANS_SUFFIX
+from lc_assets.builds.lookups import KeyedTable
+from lc_assets.builds.tables import DROPPED, write_table
 from lc_assets.formats.key_index import KeyIndex
 from lc_assets.stages.lineage import histories, spans as spans_of_rows, tracing, whereabouts
 from lc_assets.stages.links.link_tables import SPANS

@@ -17,23 +17,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lc_assets.build import building, stage as stages
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.common import DecontaminationSettings
-from lc_assets.build.settings.documents import (
+from lc_assets.builds import building, stage as stages
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import DecontaminationSettings
+from lc_assets.builds.settings.documents import (
     CleanDocumentsSettings,
     DocumentSignalSettings,
     FilteringSettings,
     RawSettings,
 )
-from lc_assets.build.settings.longpack import (
+from lc_assets.builds.settings.longpack import (
     LengthBucketSettings,
     LongPackSettings,
     PackingSettings,
     ReferralReportSettings,
 )
-from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.settings.rows import GriddingSettings
+from lc_assets.builds.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake import versions
 from lc_assets.lake.lake import GLOBAL, Lake

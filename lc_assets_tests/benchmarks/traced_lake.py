@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build.lookups import write_in_groups
-from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.build.tables import (
+from lc_assets.builds.lookups import write_in_groups
+from lc_assets.builds.settings.rows import GriddingSettings
+from lc_assets.builds.tables import (
     COMPRESSION,
     IDENTITY,
     PACKED_SPANS,

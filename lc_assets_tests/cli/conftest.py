@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.settings.rows import MixSettings
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.settings.rows import MixSettings
 from lc_assets.cli.app import app
 from lc_assets_tests.builders import build_all, recipe_file, tiny_context
 

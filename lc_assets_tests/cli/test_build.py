@@ -5,8 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from lc_assets.build.new_recipes import recipe_text, source_name
-from lc_assets.build.recipe_files import read_recipe
+from lc_assets.builds.new_recipes import recipe_text, source_name
+from lc_assets.builds.recipe_files import read_recipe
 from lc_assets.cli.app import app
 from lc_assets.lake.lake import Lake
 from lc_assets.sources.settings import SourceSettings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lc_assets.build.recipe_files import read_recipe
+from lc_assets.builds.recipe_files import read_recipe
 from lc_assets.cli.app import app
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from lc_assets.build.tables import read_table
+from lc_assets.builds.tables import read_table
 from lc_assets.execution import local
 from lc_assets.execution.processes import ALIVE
 

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build.recipe_files import read_recipe
-from lc_assets.build.settings.longpack import PAPER_LONGPACK, LongPackSettings
+from lc_assets.builds.recipe_files import read_recipe
+from lc_assets.builds.settings.longpack import PAPER_LONGPACK, LongPackSettings
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.lake.lake import Lake
 from lc_assets_tests.builders import WORDS

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.stages.planning import Plan
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import N_LONG, recipe_file, tiny_documents, tiny_upstream, write_shard

@@ -12,8 +12,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.recipe_files import parse_recipe
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.recipe_files import parse_recipe
 from lc_assets.cli.lakes.demo import Workplace, recipe_text
 from lc_assets.cli.printing import shown
 from lc_assets.definitions import build_defs

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lc_assets.build.stage import (
+from lc_assets.builds.stage import (
     BuildContext,
     Built,
 )

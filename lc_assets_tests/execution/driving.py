@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from lc_assets.build.building import LIBRARIES
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.building import LIBRARIES
+from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import LcError
 from lc_assets.execution.executor import Executor, TaskPolicy
 from lc_assets.execution.on_ray import executor_at

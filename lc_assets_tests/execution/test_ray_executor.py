@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import pytest
 from numpy.random import default_rng
 
-from lc_assets.build.building import WORKERS_IMPORT
+from lc_assets.builds.building import WORKERS_IMPORT
 from lc_assets.errors import BadInput, LcError, Unreachable, WorkerUnfit
 from lc_assets.execution.executor import TaskPolicy
 from lc_assets.execution.local import LocalExecutor

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
-from lc_assets.build.tables import count_lines, read_schema, read_table
+from lc_assets.builds.tables import count_lines, read_schema, read_table
 from lc_assets.errors import CorruptFile
 from lc_assets.formats import unpacking
 from lc_assets.formats.corpora.reading import read_corpus

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.build.tables import (
+from lc_assets.builds.tables import (
     ROWS as ROWS_TABLE,
     count_lines,
     read_lines,

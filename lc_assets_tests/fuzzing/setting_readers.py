@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build.recipe_files import read_recipe
-from lc_assets.build.sharding import ShardRecord, read_records, write_records
+from lc_assets.builds.recipe_files import read_recipe
+from lc_assets.builds.sharding import ShardRecord, read_records, write_records
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.lists.evaluations import read_items

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from lc_assets.build.recipe_files import parse_recipe
-from lc_assets.build.sharding import read_records
+from lc_assets.builds.recipe_files import parse_recipe
+from lc_assets.builds.sharding import read_records
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.archives.captures import capture_of
 from lc_assets.formats.archives.paths import is_inside, listed_paths

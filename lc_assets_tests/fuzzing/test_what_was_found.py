@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.recipe_files import parse_recipe
-from lc_assets.build.tables import read_lines, read_table
+from lc_assets.builds.recipe_files import parse_recipe
+from lc_assets.builds.tables import read_lines, read_table
 from lc_assets.errors import BadInput, CorruptFile, LcError
 from lc_assets.formats.archives.fetching import Spot
 from lc_assets.formats.arrays.flat import ZSTD, FlatReader

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import (
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import (
     BuildContext,
     Stage,
 )

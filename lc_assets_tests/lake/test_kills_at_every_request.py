@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lc_assets as lc
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.settings.rows import GriddingSettings, TokenizingSettings
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.settings.rows import GriddingSettings, TokenizingSettings
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.loaders.grid import GridLoader

@@ -18,9 +18,9 @@ from typing import Any
 import dagster as dg
 import msgspec
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.recipe_files import read_recipe
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.recipe_files import read_recipe
+from lc_assets.builds.stage import BuildContext
 from lc_assets.definitions import ASSET_OF, build_defs
 from lc_assets.errors import LcError
 from lc_assets.execution.local import LocalExecutor

@@ -16,10 +16,10 @@ from pathlib import Path
 import dagster as dg
 import msgspec
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.common import WithdrawalSettings
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.settings.rows import MixSettings
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import WithdrawalSettings
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.settings.rows import MixSettings
 from lc_assets.definitions import ASSET_OF
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS
 from lc_assets.lake.lake import Lake

@@ -12,9 +12,9 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.execution.asset_backfill import AssetBackfillData
 from dagster._core.loader import LoadingContextForTest
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.documents import FilteringSettings
-from lc_assets.build.settings.longpack import PackingSettings
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.documents import FilteringSettings
+from lc_assets.builds.settings.longpack import PackingSettings
 from lc_assets.definitions import build_defs, from_environment
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.stages.catalogue import STAGES, needed_by, stage_named

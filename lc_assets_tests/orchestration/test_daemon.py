@@ -12,7 +12,7 @@ import dagster as dg
 import msgspec
 import pytest
 
-from lc_assets.build.stage import (
+from lc_assets.builds.stage import (
     UPSTREAM,
     WORKERS,
 )

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 from dagster._core.instance.config import PoolGranularity
 
-from lc_assets.build.stage import (
+from lc_assets.builds.stage import (
     UPSTREAM,
     WORKERS,
 )

@@ -7,7 +7,7 @@ import re
 import dagster as dg
 import pytest
 
-from lc_assets.build.settings.longpack import LongPackSettings, PackingSettings
+from lc_assets.builds.settings.longpack import LongPackSettings, PackingSettings
 from lc_assets.definitions import build_defs
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.catalogue import stage_named

@@ -5,7 +5,7 @@ and decoded lines.
 import dagster as dg
 import pytest
 
-from lc_assets.build.tables import PACKED_SPANS
+from lc_assets.builds.tables import PACKED_SPANS
 from lc_assets.definitions import build_defs
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.catalogue import stage_named

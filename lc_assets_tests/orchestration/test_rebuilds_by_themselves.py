@@ -14,10 +14,10 @@ import dagster as dg
 import msgspec
 import pytest
 
-from lc_assets.build.settings.common import WithdrawalSettings
-from lc_assets.build.settings.longpack import LongPackSettings, PackingSettings
-from lc_assets.build.settings.rows import MixSettings
-from lc_assets.build.stage import Stage
+from lc_assets.builds.settings.common import WithdrawalSettings
+from lc_assets.builds.settings.longpack import LongPackSettings, PackingSettings
+from lc_assets.builds.settings.rows import MixSettings
+from lc_assets.builds.stage import Stage
 from lc_assets.definitions import ASSET_OF, build_defs, from_environment
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS

@@ -5,7 +5,7 @@ passed.
 import dagster as dg
 import pytest
 
-from lc_assets.build.settings.longpack import PackingSettings, ReferralReportSettings
+from lc_assets.builds.settings.longpack import PackingSettings, ReferralReportSettings
 from lc_assets.definitions import build_defs
 from lc_assets.stages.catalogue import stage_named
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream

@@ -4,7 +4,7 @@ import dagster as dg
 import msgspec
 import pytest
 
-from lc_assets.build.settings.common import WithdrawalSettings
+from lc_assets.builds.settings.common import WithdrawalSettings
 from lc_assets.definitions import ASSET_OF
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, line_of
 from lc_assets.lake.lake import GLOBAL

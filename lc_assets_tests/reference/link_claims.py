@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lc_assets.build.settings.longpack import LongPackSettings
+from lc_assets.builds.settings.longpack import LongPackSettings
 from lc_assets.packing.longpack import root_ranks
 from lc_assets.text.duplicates.keys import text_key
 from lc_assets.text.links.page_keys import page_key

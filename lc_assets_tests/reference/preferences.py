@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lc_assets.build.settings.documents import SOURCE
+from lc_assets.builds.settings.documents import SOURCE
 
 ASCENDING = ("oldest", "best_perplexity")
 

@@ -12,9 +12,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.rows import MixSettings
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.rows import MixSettings
+from lc_assets.builds.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream

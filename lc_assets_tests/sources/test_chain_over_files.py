@@ -6,7 +6,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.checks import documents_files
+from lc_assets.builds.checks import documents_files
 from lc_assets.errors import BadInput
 from lc_assets.lake.lake import Lake
 from lc_assets.sources.settings import SourceSettings

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.documents import FilteringSettings
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.documents import FilteringSettings
+from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.lists.rule_files import preset_names, read_rules

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.settings.rows import MegatronSettings
+from lc_assets.builds.settings.rows import MegatronSettings
 from lc_assets.formats.arrays.flat import FlatReader
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.stages.releases import audited_files, auditing
@@ -243,5 +243,5 @@ def test_it_shares_no_code_with_the_stages():
     for module in (auditing, audited_files):
         tree = ast.parse(Path(module.__file__).read_text())
         names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        ours = {name for name in names if name.startswith(("lc_assets.stages", "lc_assets.build"))}
+        ours = {name for name in names if name.startswith(("lc_assets.stages", "lc_assets.builds"))}
         assert ours <= {audited_files.__name__}

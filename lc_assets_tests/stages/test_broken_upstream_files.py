@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import CorruptFile, Mismatch
 from lc_assets_tests.builders import SNAPSHOTS, TAGS, tiny_context, tiny_upstream
 from lc_assets_tests.faults import (

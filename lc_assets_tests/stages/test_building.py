@@ -10,12 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lc_assets.build.building import (
+from lc_assets.builds.building import (
     audit,
     check_input_of,
 )
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import (
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import (
     ALL_SNAPSHOTS,
     SAME_SNAPSHOT,
     BuildContext,
@@ -229,9 +229,9 @@ import os, signal, sys
 from dataclasses import dataclass
 from pathlib import Path
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.build.building import run_shards
-from lc_assets.build.stage import (Stage, BuildContext,)
-from lc_assets.build.recipe import Recipe
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.stage import (Stage, BuildContext,)
+from lc_assets.builds.recipe import Recipe
 from lc_assets import publishing
 from lc_assets.lake.lake import Lake
 from lc_assets.publishing import publish_bytes

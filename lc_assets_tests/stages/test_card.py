@@ -14,13 +14,13 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
-from lc_assets.build.building import (
+from lc_assets.builds.building import (
     audit,
     check_input_of,
 )
-from lc_assets.build.recipe_files import parse_recipe
-from lc_assets.build.settings.common import CardSettings, SourceTerms
-from lc_assets.build.showing import cell
+from lc_assets.builds.recipe_files import parse_recipe
+from lc_assets.builds.settings.common import CardSettings, SourceTerms
+from lc_assets.builds.showing import cell
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import decode_json

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.building import check_input_of, run_check
-from lc_assets.build.sharding import SHARDS_FILE
-from lc_assets.build.stage import CheckInput
+from lc_assets.builds.building import check_input_of, run_check
+from lc_assets.builds.sharding import SHARDS_FILE
+from lc_assets.builds.stage import CheckInput
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.receipts import encode_json

@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
-from lc_assets.build.settings.common import DecontaminationSettings
-from lc_assets.build.settings.documents import CleanDocumentsSettings
-from lc_assets.build.stage import CheckInput
-from lc_assets.build.tables import read_table
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.builds.settings.common import DecontaminationSettings
+from lc_assets.builds.settings.documents import CleanDocumentsSettings
+from lc_assets.builds.stage import CheckInput
+from lc_assets.builds.tables import read_table
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.deduplication.removals import removed_ids

@@ -9,8 +9,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from lc_assets.build.settings.documents import Bounds
-from lc_assets.build.settings.rows import GriddingSettings, TokenizingSettings
+from lc_assets.builds.settings.documents import Bounds
+from lc_assets.builds.settings.rows import GriddingSettings, TokenizingSettings
 from lc_assets.errors import NotPublished
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.building import check_input_of
-from lc_assets.build.checks import documents_files, dropped_files
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.common import DecontaminationSettings
-from lc_assets.build.tables import read_table
+from lc_assets.builds.building import check_input_of
+from lc_assets.builds.checks import documents_files, dropped_files
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import DecontaminationSettings
+from lc_assets.builds.tables import read_table
 from lc_assets.errors import BadInput
 from lc_assets.lake.digests import sha256_of_file
 from lc_assets.stages.decontamination import contaminated_documents as contamination

@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build.checks import documents_files
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.common import DecontaminationSettings
-from lc_assets.build.settings.documents import Bounds, CleanDocumentsSettings, RemovalSettings
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.stage import Built
+from lc_assets.builds.checks import documents_files
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import DecontaminationSettings
+from lc_assets.builds.settings.documents import Bounds, CleanDocumentsSettings, RemovalSettings
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.stage import Built
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.stages.catalogue import STAGES, needed_by, stage_named
 from lc_assets.stages.deduplication.lengths import least_tokens, too_short

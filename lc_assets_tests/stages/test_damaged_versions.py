@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.build.building import (
+from lc_assets.builds.building import (
     audit,
     check_input_of,
 )

@@ -9,7 +9,7 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.settings.common import DecontaminationSettings
+from lc_assets.builds.settings.common import DecontaminationSettings
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.execution.local import LocalExecutor

@@ -7,7 +7,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.building import check_input_of
+from lc_assets.builds.building import check_input_of
 from lc_assets.formats.redpajama.documents import write_documents
 from lc_assets.formats.redpajama.signals import read_signals, write_signals
 from lc_assets.sources import redpajama_v2

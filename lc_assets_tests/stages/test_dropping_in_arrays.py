@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, strategies as st
 
-from lc_assets.build.tables import DROPPED
+from lc_assets.builds.tables import DROPPED
 from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.stages.documents.dropping import Part, reason_counts
 from lc_assets.stages.documents.shard_filtering import NO_SIGNALS

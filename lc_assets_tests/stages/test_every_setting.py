@@ -8,10 +8,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.common import DecontaminationSettings, WithdrawalSettings
-from lc_assets.build.settings.documents import CleanDocumentsSettings
-from lc_assets.build.settings.longpack import (
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import DecontaminationSettings, WithdrawalSettings
+from lc_assets.builds.settings.documents import CleanDocumentsSettings
+from lc_assets.builds.settings.longpack import (
     LengthBucketSettings,
     LengthReportSettings,
     LongPackSettings,

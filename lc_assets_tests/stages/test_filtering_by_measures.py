@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.documents import Bounds, FilteringSettings, ListSettings
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.documents import Bounds, FilteringSettings, ListSettings
 from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.recipe_files import parse_recipe
-from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
-from lc_assets.build.settings.documents import FilteringSettings
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.recipe_files import parse_recipe
+from lc_assets.builds.settings.common import ModelSettings, QualityModelSettings
+from lc_assets.builds.settings.documents import FilteringSettings
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.lists import models as language_model

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
-from lc_assets.build.settings.rows import TokenizingSettings
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_context

@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build import verified_reads
-from lc_assets.build.settings.common import DecontaminationSettings, WithdrawalSettings
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds import verified_reads
+from lc_assets.builds.settings.common import DecontaminationSettings, WithdrawalSettings
+from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import CorruptFile, LcError
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, line_of
 from lc_assets.formats.megatron.gpt_index import read_gpt_index

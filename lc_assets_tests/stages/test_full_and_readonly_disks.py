@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import pytest
 
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import NotWritable, StorageFull
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake

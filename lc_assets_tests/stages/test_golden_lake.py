@@ -6,7 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from lc_assets.build.settings.longpack import (
+from lc_assets.builds.settings.longpack import (
     LongPackSettings,
     PackingSettings,
     ReferralReportSettings,

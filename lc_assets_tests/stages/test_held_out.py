@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build.settings.common import PrivacySettings
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.stage import Built
-from lc_assets.build.tables import SPANS_FILE, read_table
+from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.stage import Built
+from lc_assets.builds.tables import SPANS_FILE, read_table
 from lc_assets.stages.catalogue import STAGES, needed_by
 from lc_assets.stages.deduplication.removals import DECISIONS, TABLE
 from lc_assets.stages.planning import keys_of

@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build.checks import documents_files
-from lc_assets.build.settings.documents import FilteringSettings
-from lc_assets.build.tables import read_table
+from lc_assets.builds.checks import documents_files
+from lc_assets.builds.settings.documents import FilteringSettings
+from lc_assets.builds.tables import read_table
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_duplicates

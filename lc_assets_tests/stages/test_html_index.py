@@ -16,16 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.building import build, check_input_of, run_check
-from lc_assets.build.checks import documents_files
-from lc_assets.build.recipe_files import parse_recipe
-from lc_assets.build.settings.longpack import HtmlIndexSettings, LongPackSettings
-from lc_assets.build.stage import (
+from lc_assets.builds.building import build, check_input_of, run_check
+from lc_assets.builds.checks import documents_files
+from lc_assets.builds.recipe_files import parse_recipe
+from lc_assets.builds.settings.longpack import HtmlIndexSettings, LongPackSettings
+from lc_assets.builds.stage import (
     BuildContext,
     Built,
     CheckInput,
 )
-from lc_assets.build.tables import read_all, read_table
+from lc_assets.builds.tables import read_all, read_table
 from lc_assets.errors import BadInput, CheckFailed, CorruptFile, Unreachable
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.captures import Capture

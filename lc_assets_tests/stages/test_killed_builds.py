@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import WorkerDied
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.partition import CURRENT, Partition
@@ -267,9 +267,9 @@ KILLED_WITH_WORKERS = """
 import os, signal, sys
 from pathlib import Path
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.stage import BuildContext
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.build.recipe_files import read_recipe
+from lc_assets.builds.recipe_files import read_recipe
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 

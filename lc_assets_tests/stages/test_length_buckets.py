@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from lc_assets.build.building import check_input_of
-from lc_assets.build.settings.longpack import LengthBucketSettings
+from lc_assets.builds.building import check_input_of
+from lc_assets.builds.settings.longpack import LengthBucketSettings
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer

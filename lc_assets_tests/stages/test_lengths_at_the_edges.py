@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from lc_assets.build.checks import documents_files
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.settings.rows import GriddingSettings, MegatronSettings, TokenizingSettings
-from lc_assets.build.tables import read_table
+from lc_assets.builds.checks import documents_files
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.settings.rows import GriddingSettings, MegatronSettings, TokenizingSettings
+from lc_assets.builds.tables import read_table
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.catalogue import STAGES

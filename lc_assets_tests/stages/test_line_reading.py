@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
-from lc_assets.build.lookups import (
+from lc_assets.builds.lookups import (
     GROUP_LINES,
     read_some,
     write_in_groups,

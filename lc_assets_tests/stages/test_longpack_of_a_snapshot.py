@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.building import check_input_of
-from lc_assets.build.settings.longpack import LongPackSettings, PackingSettings
+from lc_assets.builds.building import check_input_of
+from lc_assets.builds.settings.longpack import LongPackSettings, PackingSettings
 from lc_assets.errors import NotPublished
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.packing.longpack import ROOT_LINE

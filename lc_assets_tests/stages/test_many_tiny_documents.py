@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import given, strategies as st
 
-from lc_assets.build import building, table_checks
-from lc_assets.build.settings.common import PrivacySettings
+from lc_assets.builds import building, table_checks
+from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.documents import document_keys

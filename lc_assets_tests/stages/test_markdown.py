@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 from markdown_it import MarkdownIt
 
-from lc_assets.build.showing import as_passages, as_table, as_text, cell
+from lc_assets.builds.showing import as_passages, as_table, as_text, cell
 
 HOSTILE = (
     "a|b\n# c <img src=x onerror=alert(1)> ![i](http://x/y) [l](javascript:0) `code` **b** "

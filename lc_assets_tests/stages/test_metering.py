@@ -9,7 +9,7 @@ from lc_assets_tests.memory import added, peak_bytes
 
 CHILD = """
 import resource
-from lc_assets.build.metering import usage
+from lc_assets.builds.metering import usage
 from lc_assets_tests.memory import peak_bytes
 held = bytearray(b"x") * (64 << 20)
 print(usage().peak_rss_mb * 2**20, peak_bytes(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)

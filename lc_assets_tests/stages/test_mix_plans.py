@@ -6,9 +6,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.recipe_files import parse_recipe
-from lc_assets.build.settings.rows import MixSettings
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.recipe_files import parse_recipe
+from lc_assets.builds.settings.rows import MixSettings
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.gpt_index import read_gpt_index

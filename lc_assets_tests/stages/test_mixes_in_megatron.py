@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build.settings.rows import MixSettings
-from lc_assets.build.tables import read_table
+from lc_assets.builds.settings.rows import MixSettings
+from lc_assets.builds.tables import read_table
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.gpt_index import read_gpt_index

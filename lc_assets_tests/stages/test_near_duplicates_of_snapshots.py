@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.building import check_input_of
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.documents import FilteringSettings
-from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.builds.building import check_input_of
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.documents import FilteringSettings
+from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import (

@@ -13,8 +13,8 @@ import pytest
 import zstandard
 from typer.testing import CliRunner
 
-from lc_assets.build import showing
-from lc_assets.build.settings.rows import MixSettings
+from lc_assets.builds import showing
+from lc_assets.builds.settings.rows import MixSettings
 from lc_assets.cli.app import app
 from lc_assets.sources import redpajama_v2
 from lc_assets.stages.catalogue import STAGES, stage_named

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
-from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.build.settings.rows import TokenizingSettings
-from lc_assets.build.tables import read_table
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.builds.settings.longpack import LongPackSettings
+from lc_assets.builds.settings.rows import TokenizingSettings
+from lc_assets.builds.tables import read_table
 from lc_assets.cli.app import app
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.arrays.grid import GridReader

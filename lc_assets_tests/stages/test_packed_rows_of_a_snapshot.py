@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.building import check_input_of
-from lc_assets.build.checks import documents_files
-from lc_assets.build.settings.longpack import (
+from lc_assets.builds.building import check_input_of
+from lc_assets.builds.checks import documents_files
+from lc_assets.builds.settings.longpack import (
     LongPackSettings,
     PackingSettings,
     UpsamplingSettings,
 )
-from lc_assets.build.tables import FILTERED, TOKENIZED, read_all
+from lc_assets.builds.tables import FILTERED, TOKENIZED, read_all
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.execution.local import LocalExecutor

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.building import (
+from lc_assets.builds.building import (
     audit,
     check_input_of,
 )
-from lc_assets.build.settings.longpack import LongPackSettings, PageLinkSettings
-from lc_assets.build.shard_runs import compute
-from lc_assets.build.tables import read_all, read_lines, read_table
+from lc_assets.builds.settings.longpack import LongPackSettings, PageLinkSettings
+from lc_assets.builds.shard_runs import compute
+from lc_assets.builds.tables import read_all, read_lines, read_table
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.execution.containment import contained
 from lc_assets.execution.executor import TaskPolicy

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lc_assets.build.settings.rows import MixSettings
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.settings.rows import MixSettings
+from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import CorruptFile, LcError, Mismatch
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Partition

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build.building import (
+from lc_assets.builds.building import (
     audit,
     check_input_of,
 )

@@ -28,7 +28,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from lc_assets.build import tables
+from lc_assets.builds import tables
 from lc_assets.stages.reports import drawing
 from lc_assets_tests.random_histories import (
     INVARIANTS,

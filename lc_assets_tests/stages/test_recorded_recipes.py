@@ -4,7 +4,7 @@ or a bucket, has recorded it.
 
 import pytest
 
-from lc_assets.build.recipe_files import read_recipe, record_recipe, recorded_recipe
+from lc_assets.builds.recipe_files import read_recipe, record_recipe, recorded_recipe
 from lc_assets.cli.app import app
 from lc_assets_tests.bucket_server import bucket_server
 

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.settings.longpack import ReferralReportSettings
+from lc_assets.builds.settings.longpack import ReferralReportSettings
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.lists.word_lists import read_special_words

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build.stage import CheckResult
+from lc_assets.builds.stage import CheckResult
 from lc_assets.errors import BadInput, Busy, CorruptFile, Mismatch, NotPublished
 from lc_assets.lake.receipts import with_checksum
 from lc_assets.lake.releases import (

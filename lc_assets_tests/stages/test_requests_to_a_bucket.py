@@ -7,7 +7,7 @@ are one or two.
 
 import pytest
 
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.upstream import Upstream

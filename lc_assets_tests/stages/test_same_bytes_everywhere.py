@@ -19,7 +19,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from lc_assets.build.stage import (
+from lc_assets.builds.stage import (
     BuildContext,
     Built,
 )
@@ -200,8 +200,8 @@ import sys
 from pathlib import Path
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.arrays.order import GlobalOrder
-from lc_assets.build.stage import BuildContext
-from lc_assets.build.recipe_files import read_recipe
+from lc_assets.builds.stage import BuildContext
+from lc_assets.builds.recipe_files import read_recipe
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.builders import build_all

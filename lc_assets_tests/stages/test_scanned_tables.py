@@ -3,8 +3,8 @@
 import pyarrow as pa
 from hypothesis import given, strategies as st
 
-from lc_assets.build.lookups import ScannedTable
-from lc_assets.build.tables import write_table
+from lc_assets.builds.lookups import ScannedTable
+from lc_assets.builds.tables import write_table
 from lc_assets.text.links.addresses import KINDS, values_of
 
 ODD = st.lists(

@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from lc_assets.build import tables
-from lc_assets.build.settings.documents import CleanDocumentsSettings, DocumentSignalSettings
+from lc_assets.builds import tables
+from lc_assets.builds.settings.documents import CleanDocumentsSettings, DocumentSignalSettings
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake import digests
 from lc_assets.stages.catalogue import STAGES

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.lookups import ScannedTable
+from lc_assets.builds.lookups import ScannedTable
 from lc_assets.orchestration.assets import findings_of
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage.row_lineage import row_index, rows_in

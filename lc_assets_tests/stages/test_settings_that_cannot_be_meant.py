@@ -7,10 +7,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.recipe_files import parse_recipe, read_recipe
-from lc_assets.build.settings.documents import Bounds, FilteringSettings
-from lc_assets.build.settings.rows import (
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.recipe_files import parse_recipe, read_recipe
+from lc_assets.builds.settings.documents import Bounds, FilteringSettings
+from lc_assets.builds.settings.rows import (
     GriddingSettings,
     MegatronSettings,
     MixSettings,

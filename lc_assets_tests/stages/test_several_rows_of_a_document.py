@@ -5,7 +5,7 @@ was, the rest counted.
 import numpy as np
 import pytest
 
-from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.stages.lineage.spans import span_of_row

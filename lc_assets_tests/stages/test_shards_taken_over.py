@@ -13,10 +13,10 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from lc_assets.build.settings.common import DecontaminationSettings
-from lc_assets.build.shard_runs import log_shards_to
-from lc_assets.build.sharding import SHARDS_FILE, fingerprints, records_of, shards_of
-from lc_assets.build.stage import (
+from lc_assets.builds.settings.common import DecontaminationSettings
+from lc_assets.builds.shard_runs import log_shards_to
+from lc_assets.builds.sharding import SHARDS_FILE, fingerprints, records_of, shards_of
+from lc_assets.builds.stage import (
     BuildContext,
     Built,
 )

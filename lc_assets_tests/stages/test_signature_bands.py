@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.building import check_input_of
+from lc_assets.builds.building import check_input_of
 from lc_assets.errors import CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.lake.lake import memoized

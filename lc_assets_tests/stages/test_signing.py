@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.settings.documents import RawSettings, SignatureSettings
+from lc_assets.builds.settings.documents import RawSettings, SignatureSettings
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.sources import redpajama_v2

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import given, strategies as st
 
-from lc_assets.build.table_checks import checked_columns, failures_of, fits, table_failures
-from lc_assets.build.tables import TOKENIZED
+from lc_assets.builds.table_checks import checked_columns, failures_of, fits, table_failures
+from lc_assets.builds.tables import TOKENIZED
 
 WORDS = {
     "url": "u",

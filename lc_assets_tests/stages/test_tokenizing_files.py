@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
-from lc_assets.build.settings.rows import GriddingSettings, TokenizingSettings
-from lc_assets.build.tables import FILTERED
+from lc_assets.builds.settings.rows import GriddingSettings, TokenizingSettings
+from lc_assets.builds.tables import FILTERED
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.megatron.indexed import MegatronReader

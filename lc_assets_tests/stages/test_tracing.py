@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.build.tables import FILTERED
+from lc_assets.builds.settings.rows import GriddingSettings
+from lc_assets.builds.tables import FILTERED
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.redpajama.documents import decode_document

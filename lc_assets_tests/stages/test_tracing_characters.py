@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-from lc_assets.build.recipe_files import record_recipe
-from lc_assets.build.settings.common import PrivacySettings
-from lc_assets.build.settings.longpack import LongPackSettings, PackingSettings
-from lc_assets.build.settings.rows import TokenizingSettings
+from lc_assets.builds.recipe_files import record_recipe
+from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.settings.longpack import LongPackSettings, PackingSettings
+from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines

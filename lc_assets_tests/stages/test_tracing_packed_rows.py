@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build.settings.rows import MixSettings
-from lc_assets.build.tables import SPANS_FILE, read_table
+from lc_assets.builds.settings.rows import MixSettings
+from lc_assets.builds.tables import SPANS_FILE, read_table
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.npy import read_npy

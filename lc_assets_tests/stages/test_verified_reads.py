@@ -10,7 +10,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from lc_assets.build import building, shard_runs, verified_reads
+from lc_assets.builds import building, shard_runs, verified_reads
 from lc_assets.errors import CorruptFile, DamagedInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.digests import FileFact, digest_of_facts

@@ -12,7 +12,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from lc_assets.build.settings.documents import RawSettings
+from lc_assets.builds.settings.documents import RawSettings
 from lc_assets.errors import Unreachable
 from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.watching import TICK_SECONDS, state_of, survey

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.building import check_input_of
-from lc_assets.build.settings.common import WithdrawalSettings
-from lc_assets.build.settings.rows import MixSettings
+from lc_assets.builds.building import check_input_of
+from lc_assets.builds.settings.common import WithdrawalSettings
+from lc_assets.builds.settings.rows import MixSettings
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.lists import withdrawal_lists

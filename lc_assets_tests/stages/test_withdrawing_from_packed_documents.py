@@ -8,9 +8,9 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.settings.common import WithdrawalSettings
-from lc_assets.build.settings.longpack import LongPackSettings, PackingSettings
-from lc_assets.build.settings.rows import MixSettings
+from lc_assets.builds.settings.common import WithdrawalSettings
+from lc_assets.builds.settings.longpack import LongPackSettings, PackingSettings
+from lc_assets.builds.settings.rows import MixSettings
 from lc_assets.formats.lists.withdrawal_lists import Withdrawal, append_withdrawal
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage.whereabouts import packed_by, pages_within

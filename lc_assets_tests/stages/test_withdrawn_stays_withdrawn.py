@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lc_assets.build.building import check_input_of
-from lc_assets.build.stage import BuildContext, Built
-from lc_assets.build.tables import REMEMBERED, write_table
+from lc_assets.builds.building import check_input_of
+from lc_assets.builds.stage import BuildContext, Built
+from lc_assets.builds.tables import REMEMBERED, write_table
 from lc_assets.errors import BadInput, DamagedInput
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS
 from lc_assets.lake.lake import Lake

@@ -16,8 +16,8 @@ from typer import Option
 
 from lc_assets.api import corpora as api
 from lc_assets.api.files import Output
-from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
-from lc_assets.build.settings.documents import (
+from lc_assets.builds.settings.common import ModelSettings, QualityModelSettings
+from lc_assets.builds.settings.documents import (
     DocumentSignalSettings,
     FilteringSettings,
     ListSettings,

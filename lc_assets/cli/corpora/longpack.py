@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from typer import Context, Option
 
-from lc_assets.build.settings.documents import RemovalSettings
-from lc_assets.build.settings.longpack import (
+from lc_assets.builds.settings.documents import RemovalSettings
+from lc_assets.builds.settings.longpack import (
     PAPER_LINKS,
     PAPER_LONGPACK,
     HtmlIndexSettings,
@@ -19,9 +19,9 @@ from lc_assets.build.settings.longpack import (
     PageLinkSettings,
     ReferralReportSettings,
 )
-from lc_assets.build.settings.rows import TokenizingSettings
-from lc_assets.build.stage import Built
-from lc_assets.build.tables import read_lines, read_table
+from lc_assets.builds.settings.rows import TokenizingSettings
+from lc_assets.builds.stage import Built
+from lc_assets.builds.tables import read_lines, read_table
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, lasted, say, show_counts, table
 from lc_assets.cli.setting_options import settings_options

@@ -12,14 +12,14 @@ from typer import Option
 
 from lc_assets.api import corpora as api
 from lc_assets.api.files import Output
-from lc_assets.build.settings.common import DecontaminationSettings
-from lc_assets.build.settings.documents import (
+from lc_assets.builds.settings.common import DecontaminationSettings
+from lc_assets.builds.settings.documents import (
     CleanDocumentsSettings,
     NearDuplicateSettings,
     RemovalSettings,
     SignatureSettings,
 )
-from lc_assets.build.tables import read_lines, read_table
+from lc_assets.builds.tables import read_lines, read_table
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, say, shortened, show_counts, shown, sized, table
 from lc_assets.cli.setting_options import settings_options

@@ -9,14 +9,14 @@ from typer import Option
 
 from lc_assets.api import corpora as api
 from lc_assets.api.files import Output
-from lc_assets.build.settings.longpack import (
+from lc_assets.builds.settings.longpack import (
     NO_SOURCE,
     LengthBucketSettings,
     PackingSettings,
     SimilarSettings,
     UpsamplingSettings,
 )
-from lc_assets.build.settings.rows import TokenizingSettings
+from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, print_error, say, show_counts, table
 from lc_assets.cli.setting_options import settings_options

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from lc_assets.build.settings.common import ModelSettings, QualityModelSettings
-from lc_assets.build.settings.documents import ListSettings
+from lc_assets.builds.settings.common import ModelSettings, QualityModelSettings
+from lc_assets.builds.settings.documents import ListSettings
 from lc_assets.cli import options
 from lc_assets.cli.corpora.filtering import (
     LISTS,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lc_assets.build.settings.documents import FilteringSettings
+from lc_assets.builds.settings.documents import FilteringSettings
 from lc_assets.cli.printing import shortened, sized, visible
 from lc_assets.errors import CorruptFile, LcError
 from lc_assets.foreign_errors import library_errors_as_corrupt_file

@@ -6,7 +6,7 @@ import msgspec
 import typer
 from typer import Option
 
-from lc_assets.build.recipe_files import read_recipe, recorded_recipe
+from lc_assets.builds.recipe_files import read_recipe, recorded_recipe
 from lc_assets.cli import options
 from lc_assets.cli.printing import print_error, say, table
 from lc_assets.lake.bucket_lake import open_lake

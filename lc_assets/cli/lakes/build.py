@@ -7,7 +7,7 @@ import msgspec
 import typer
 from typer import Option
 
-from lc_assets.build.new_recipes import (
+from lc_assets.builds.new_recipes import (
     ROW_TOKENS,
     RULES,
     Preset,
@@ -16,9 +16,9 @@ from lc_assets.build.new_recipes import (
     sections_of,
     source_at,
 )
-from lc_assets.build.settings.documents import FilteringSettings
-from lc_assets.build.settings.longpack import HtmlIndexSettings
-from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.builds.settings.documents import FilteringSettings
+from lc_assets.builds.settings.longpack import HtmlIndexSettings
+from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.cli import options
 from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of
 from lc_assets.cli.lakes.rebuild import run

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from lc_assets.build.new_recipes import recipe_text as own_recipe_text, source_at
+from lc_assets.builds.new_recipes import recipe_text as own_recipe_text, source_at
 from lc_assets.cli import options
 from lc_assets.cli.inspect.batch import batch
 from lc_assets.cli.inspect.in_lake import recognize

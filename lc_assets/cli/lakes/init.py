@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from lc_assets.build.new_recipes import ROW_TOKENS, recipe_text
+from lc_assets.builds.new_recipes import ROW_TOKENS, recipe_text
 from lc_assets.cli import options
 from lc_assets.cli.printing import say
 from lc_assets.errors import BadInput

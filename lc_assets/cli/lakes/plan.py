@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from lc_assets.build.building import context_for
-from lc_assets.build.recipe_files import read_recipe, recorded_recipe
-from lc_assets.build.stage import BuildContext
+from lc_assets.builds.building import context_for
+from lc_assets.builds.recipe_files import read_recipe, recorded_recipe
+from lc_assets.builds.stage import BuildContext
 from lc_assets.cli import options
 from lc_assets.cli.printing import lasted, say, sized, table
 from lc_assets.execution.progress import on_terminal

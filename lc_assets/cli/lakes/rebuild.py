@@ -16,9 +16,9 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from lc_assets.build.recipe_files import RECIPE_FILE, read_recipe, recorded_content
-from lc_assets.build.shard_runs import log_shards_to
-from lc_assets.build.stage import BuildContext, Built
+from lc_assets.builds.recipe_files import RECIPE_FILE, read_recipe, recorded_content
+from lc_assets.builds.shard_runs import log_shards_to
+from lc_assets.builds.stage import BuildContext, Built
 from lc_assets.cli import options
 from lc_assets.cli.lakes.plan import (
     OUT_OF_DATE,

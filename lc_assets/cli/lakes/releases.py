@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.recipe_files import read_recipe
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.recipe_files import read_recipe
 from lc_assets.cli import options
 from lc_assets.cli.inspect.show import end_with
 from lc_assets.cli.lakes.plan import LakeOptions, recipe_of_lake

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.check_runs import by_workers
-from lc_assets.build.checks import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.check_runs import by_workers
+from lc_assets.builds.checks import (
     DOCUMENTS_SUFFIX,
     DocumentsTask,
     documents_files,
@@ -27,10 +27,10 @@ from lc_assets.build.checks import (
     reads_all_upstream_documents,
     shard_counts_match,
 )
-from lc_assets.build.recipe import Recipe, plain
-from lc_assets.build.settings.common import DecontaminationSettings, by_rule
-from lc_assets.build.sharding import Reads, Sharding, documents_read
-from lc_assets.build.stage import (
+from lc_assets.builds.recipe import Recipe, plain
+from lc_assets.builds.settings.common import DecontaminationSettings, by_rule
+from lc_assets.builds.sharding import Reads, Sharding, documents_read
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -38,7 +38,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import count_lines, read_lines, read_table, writing_table
+from lc_assets.builds.tables import count_lines, read_lines, read_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.gram_index_files import open_index, write_index

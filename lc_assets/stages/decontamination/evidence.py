@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Int64s
-from lc_assets.build.settings.common import DecontaminationSettings
-from lc_assets.build.tables import read_lines, write_table
+from lc_assets.builds.settings.common import DecontaminationSettings
+from lc_assets.builds.tables import read_lines, write_table
 from lc_assets.errors import BadInput
 from lc_assets.formats.lists.evaluations import FIELDS, evaluation_files, read_items
 from lc_assets.text.contamination.grams import GramIndex, GramSettings, build_index, postings

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lc_assets.build.settings.documents import SOURCE
+from lc_assets.builds.settings.documents import SOURCE
 from lc_assets.lake.versions import Published
 from lc_assets.stages.decontamination.contaminated_documents import (
     EVIDENCE_SUFFIX,

@@ -16,19 +16,19 @@ from pathlib import Path
 
 import numpy as np
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.check_runs import by_workers
-from lc_assets.build.checks import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.check_runs import by_workers
+from lc_assets.builds.checks import (
     DOCUMENTS_SUFFIX,
     DocumentsTask,
     documents_files,
     reads_all_upstream_documents,
     shard_counts_match,
 )
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.common import PrivacySettings
-from lc_assets.build.sharding import Read, Reads, Sharding, documents_read
-from lc_assets.build.stage import (
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.sharding import Read, Reads, Sharding, documents_read
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -36,7 +36,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import read_lines, read_table
+from lc_assets.builds.tables import read_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.redpajama.minhash import (

@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX
-from lc_assets.build.settings.common import PrivacySettings
-from lc_assets.build.tables import read_lines, read_schema, writing_table
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX
+from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.tables import read_lines, read_schema, writing_table
 from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.index import (
     PLACE_BITS,

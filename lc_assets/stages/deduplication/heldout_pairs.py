@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Booleans, Int64s, UInt64s
-from lc_assets.build.checks import DOCUMENTS_SUFFIX
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import THIS_AND_OLDER, BuildContext, Stage, StagingFolder
-from lc_assets.build.tables import read_table, write_table
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import THIS_AND_OLDER, BuildContext, Stage, StagingFolder
+from lc_assets.builds.tables import read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.lake.receipts import SCRATCH

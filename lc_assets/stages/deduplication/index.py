@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Array, Booleans, UInt16s, UInt32s, UInt64s
-from lc_assets.build.tables import read_table
+from lc_assets.builds.tables import read_table
 from lc_assets.errors import UNDECODABLE, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.lake.versions import Published

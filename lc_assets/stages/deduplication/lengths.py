@@ -6,11 +6,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.rows import TokenizingSettings
-from lc_assets.build.stage import BuildContext
-from lc_assets.build.tables import read_lines
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.rows import TokenizingSettings
+from lc_assets.builds.stage import BuildContext
+from lc_assets.builds.tables import read_lines
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.versions import Published
 from lc_assets.records import record

@@ -21,9 +21,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, evenly_spaced
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import (
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, evenly_spaced
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import (
     THIS_AND_OLDER,
     BuildContext,
     CheckInput,
@@ -31,7 +31,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import read_lines, read_table, write_table
+from lc_assets.builds.tables import read_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.lake.receipts import SCRATCH

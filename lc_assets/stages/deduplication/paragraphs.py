@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.lookups import lines_where
-from lc_assets.build.tables import read_lines, writing_table
+from lc_assets.builds.lookups import lines_where
+from lc_assets.builds.tables import read_lines, writing_table
 from lc_assets.execution.executor import Executor
 from lc_assets.records import record
 from lc_assets.stages.deduplication.deciding import in_order

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.arrays import Int64s
-from lc_assets.build.stage import CheckResult
+from lc_assets.builds.stage import CheckResult
 from lc_assets.foreign_errors import duckdb_errors_as_lc_errors
 from lc_assets.publishing import publish
 from lc_assets.records import frozen

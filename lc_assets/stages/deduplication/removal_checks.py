@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from lc_assets.build.stage import CheckInput, CheckResult
-from lc_assets.build.tables import read_table
+from lc_assets.builds.stage import CheckInput, CheckResult
+from lc_assets.builds.tables import read_table
 from lc_assets.stages.deduplication.deciding import NEAR, NEAR_HELDOUT, REASONS, WITHDRAWN
 from lc_assets.stages.deduplication.index import keyed_tables
 from lc_assets.stages.deduplication.removals import TABLE, removals_in, removed_ids

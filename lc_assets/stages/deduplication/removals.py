@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX
-from lc_assets.build.sharding import Read, Reads, documents_read
-from lc_assets.build.tables import read_lines
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX
+from lc_assets.builds.sharding import Read, Reads, documents_read
+from lc_assets.builds.tables import read_lines
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.versions import Published
 from lc_assets.vocabulary import parse_document_id

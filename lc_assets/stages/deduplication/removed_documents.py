@@ -39,15 +39,15 @@ from typing import Any
 import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.lookups import write_in_groups
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import (
+from lc_assets.builds.lookups import write_in_groups
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import count_lines, read_table
+from lc_assets.builds.tables import count_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import NotPublished
 from lc_assets.lake.receipts import SCRATCH

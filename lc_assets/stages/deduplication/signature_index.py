@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Array, Booleans
-from lc_assets.build.building import run_shards
-from lc_assets.build.check_runs import by_workers
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
-from lc_assets.build.lookups import write_in_groups
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.common import PrivacySettings
-from lc_assets.build.sharding import records_of
-from lc_assets.build.stage import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.check_runs import by_workers
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
+from lc_assets.builds.lookups import write_in_groups
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.sharding import records_of
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -32,7 +32,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import count_lines, read_table, write_table
+from lc_assets.builds.tables import count_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build.settings.common import PrivacySettings
-from lc_assets.build.tables import read_lines
+from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.tables import read_lines
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.arrays.npy import read_npy, write_npy

@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.check_runs import by_workers
-from lc_assets.build.checks import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.check_runs import by_workers
+from lc_assets.builds.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
     JSON_SUFFIX,
@@ -31,10 +31,10 @@ from lc_assets.build.checks import (
     reads_all_upstream_documents,
     shard_counts_match,
 )
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.common import DecontaminationSettings
-from lc_assets.build.sharding import Read, Reads, Sharding
-from lc_assets.build.stage import (
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import DecontaminationSettings
+from lc_assets.builds.sharding import Read, Reads, Sharding
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -42,7 +42,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import (
+from lc_assets.builds.tables import (
     DROPPED,
     FILTERED,
     IDENTITY,

@@ -29,16 +29,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.check_runs import by_workers
-from lc_assets.build.checks import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.check_runs import by_workers
+from lc_assets.builds.checks import (
     DocumentsTask,
     documents_files,
     evenly_spaced,
     files_holding,
     reads_all_upstream_documents,
 )
-from lc_assets.build.lookups import (
+from lc_assets.builds.lookups import (
     LINES_AT_ONCE,
     KeyedTable,
     keys_in,
@@ -47,9 +47,9 @@ from lc_assets.build.lookups import (
     regrouped,
     write_keyed,
 )
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.common import PrivacySettings
-from lc_assets.build.stage import (
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -57,7 +57,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import (
+from lc_assets.builds.tables import (
     FILTERED,
     IDENTITY,
     KEYED,

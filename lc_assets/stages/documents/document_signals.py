@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 import msgspec
 import pyarrow as pa
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.check_runs import by_workers
-from lc_assets.build.checks import shard_counts_match
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.sharding import Sharding
-from lc_assets.build.stage import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.check_runs import by_workers
+from lc_assets.builds.checks import shard_counts_match
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.sharding import Sharding
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -25,7 +25,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import count_lines, writing_table
+from lc_assets.builds.tables import count_lines, writing_table
 from lc_assets.counts import Counts
 from lc_assets.execution.containment import skipping
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread

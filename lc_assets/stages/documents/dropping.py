@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Booleans, Floats, Int64s
-from lc_assets.build.tables import DROPPED
+from lc_assets.builds.tables import DROPPED
 from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.text.rules.rules import RuleSet
 

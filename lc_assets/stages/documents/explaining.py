@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.checks import DOCUMENTS_SUFFIX
-from lc_assets.build.lookups import lines_where
-from lc_assets.build.tables import FILTERED
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX
+from lc_assets.builds.lookups import lines_where
+from lc_assets.builds.tables import FILTERED
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus

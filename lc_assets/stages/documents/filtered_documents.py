@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Floats
-from lc_assets.build.building import run_shards
-from lc_assets.build.checks import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
     counts_add_up,
@@ -22,9 +22,9 @@ from lc_assets.build.checks import (
     shard_counts_match,
     tables_fit,
 )
-from lc_assets.build.recipe import Recipe, plain
-from lc_assets.build.sharding import Reads, Sharding, documents_read
-from lc_assets.build.stage import (
+from lc_assets.builds.recipe import Recipe, plain
+from lc_assets.builds.sharding import Reads, Sharding, documents_read
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -32,7 +32,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import FILTERED, TOKENIZED, read_all, read_schema
+from lc_assets.builds.tables import FILTERED, TOKENIZED, read_all, read_schema
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.containment import skipping

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Int64s, UInt64s
-from lc_assets.build.settings.common import PrivacySettings
-from lc_assets.build.tables import opened_table
+from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.tables import opened_table
 from lc_assets.stages.tokens.tokenized_text import text_columns, text_digest, tokenized_text
 from lc_assets.text.duplicates.keys import Shingles
 from lc_assets.text.duplicates.sketches import SKETCH_HASHES, sketch

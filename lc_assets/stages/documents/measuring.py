@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.common import ModelSettings
-from lc_assets.build.settings.documents import FilteringSettings, ListSettings
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import ModelSettings
+from lc_assets.builds.settings.documents import FilteringSettings, ListSettings
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.lists.models import open_models

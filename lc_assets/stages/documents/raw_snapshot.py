@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from lc_assets.build.recipe import Recipe, plain
-from lc_assets.build.stage import (
+from lc_assets.builds.recipe import Recipe, plain
+from lc_assets.builds.stage import (
     UPSTREAM,
     BuildContext,
     CheckInput,
@@ -20,7 +20,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import MANIFEST, read_table, write_table
+from lc_assets.builds.tables import MANIFEST, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.lake.lake import Lake

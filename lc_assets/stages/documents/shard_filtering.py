@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Int64s
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SPANS_SUFFIX
-from lc_assets.build.tables import (
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SPANS_SUFFIX
+from lc_assets.builds.tables import (
     DROPPED,
     FILTERED,
     TableWriter,

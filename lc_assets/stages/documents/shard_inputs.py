@@ -8,10 +8,10 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from lc_assets.build.settings.documents import FilteringSettings
-from lc_assets.build.sharding import Read, Reads
-from lc_assets.build.stage import BuildContext, StagingFolder
-from lc_assets.build.tables import read_table
+from lc_assets.builds.settings.documents import FilteringSettings
+from lc_assets.builds.sharding import Read, Reads
+from lc_assets.builds.stage import BuildContext, StagingFolder
+from lc_assets.builds.tables import read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
 from lc_assets.execution.containment import at_document

@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Booleans, Floats, Int64s
-from lc_assets.build.check_runs import by_workers
-from lc_assets.build.checks import shard_tables
-from lc_assets.build.stage import CheckInput, CheckResult
-from lc_assets.build.table_checks import checked_columns, complaints_about, misfits
-from lc_assets.build.tables import SWEEP, read_table
+from lc_assets.builds.check_runs import by_workers
+from lc_assets.builds.checks import shard_tables
+from lc_assets.builds.stage import CheckInput, CheckResult
+from lc_assets.builds.table_checks import checked_columns, complaints_about, misfits
+from lc_assets.builds.tables import SWEEP, read_table
 from lc_assets.publishing import finished
 from lc_assets.text.rules.rules import RuleSet
 

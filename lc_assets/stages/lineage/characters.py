@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.checks import DOCUMENTS_SUFFIX
-from lc_assets.build.lookups import lines_where
-from lc_assets.build.recipe_files import read_recipe, recorded_recipe
-from lc_assets.build.settings.common import PrivacySettings
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX
+from lc_assets.builds.lookups import lines_where
+from lc_assets.builds.recipe_files import read_recipe, recorded_recipe
+from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.errors import Mismatch, NotPublished
 from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN, token_spans, vocabulary_of
 from lc_assets.lake.lake import Lake

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.checks import DROPPED_SUFFIX
-from lc_assets.build.lookups import lines_where, read_some
-from lc_assets.build.tables import KEYED
+from lc_assets.builds.checks import DROPPED_SUFFIX
+from lc_assets.builds.lookups import lines_where, read_some
+from lc_assets.builds.tables import KEYED
 from lc_assets.lake.lake import Lake
 from lc_assets.records import record
 from lc_assets.stages.deduplication import removals

@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import UInt32s, UInt64s
-from lc_assets.build.lookups import KeyedTable, ScannedTable, write_in_groups
-from lc_assets.build.stage import (
+from lc_assets.builds.lookups import KeyedTable, ScannedTable, write_in_groups
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -34,7 +34,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import ROWS, read_table
+from lc_assets.builds.tables import ROWS, read_table
 from lc_assets.counts import Counts
 from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.lake.lake import Lake

@@ -8,8 +8,8 @@ are either whole rows or single spans (docs/packing.md).
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lc_assets.build.lookups import read_some
-from lc_assets.build.tables import SPANS_FILE
+from lc_assets.builds.lookups import read_some
+from lc_assets.builds.tables import SPANS_FILE
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.order import require_split
 from lc_assets.formats.packed_spans import FILES, PackedSpans

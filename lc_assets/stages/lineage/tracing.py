@@ -9,7 +9,7 @@ GPT index, both memory-mapped, and by the rows found.
 from collections.abc import Iterator
 from pathlib import Path
 
-from lc_assets.build.lookups import read_some
+from lc_assets.builds.lookups import read_some
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.arrays.order import GlobalOrder, require_split

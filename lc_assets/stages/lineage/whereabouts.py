@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Int64s
-from lc_assets.build.checks import SPANS_SUFFIX
-from lc_assets.build.tables import SPANS_FILE, mapped_table, read_table
+from lc_assets.builds.checks import SPANS_SUFFIX
+from lc_assets.builds.tables import SPANS_FILE, mapped_table, read_table
 from lc_assets.errors import LcError
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.arrays.order import GlobalOrder

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.longpack import HtmlIndexSettings
-from lc_assets.build.stage import BuildContext
-from lc_assets.build.tables import read_lines
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.longpack import HtmlIndexSettings
+from lc_assets.builds.stage import BuildContext
+from lc_assets.builds.tables import read_lines
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.archives.paths import (
     ENDS,

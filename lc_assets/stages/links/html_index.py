@@ -16,10 +16,10 @@ the crawl changes.
 from pathlib import Path
 from typing import Any
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files, reads_all_upstream_documents
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, documents_files, reads_all_upstream_documents
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -27,8 +27,8 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.table_checks import table_failures
-from lc_assets.build.tables import FILTERED, count_lines, read_lines, write_table
+from lc_assets.builds.table_checks import table_failures
+from lc_assets.builds.tables import FILTERED, count_lines, read_lines, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
 from lc_assets.formats.archives.paths import Kind, is_inside

@@ -29,8 +29,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.arrays import Booleans, UInt64s
-from lc_assets.build.checks import FileTask, evenly_spaced
-from lc_assets.build.tables import read_lines, writing_table
+from lc_assets.builds.checks import FileTask, evenly_spaced
+from lc_assets.builds.tables import read_lines, writing_table
 from lc_assets.counts import Counts
 from lc_assets.formats.archives.captures import (
     REDIRECT,

@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.build.settings.longpack import PageLinkSettings
-from lc_assets.build.tables import read_lines, read_table, writing_table
+from lc_assets.builds.settings.longpack import PageLinkSettings
+from lc_assets.builds.tables import read_lines, read_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.execution.containment import contained, processing
 from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at

@@ -10,10 +10,10 @@ decided in `link_claims`, not here; targets need not have been crawled.
 from pathlib import Path
 from typing import Any
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, evenly_spaced, reads_all_upstream_documents
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, evenly_spaced, reads_all_upstream_documents
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -21,7 +21,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import read_table
+from lc_assets.builds.tables import read_table
 from lc_assets.counts import Counts
 from lc_assets.lake.versions import Published
 from lc_assets.packing.longpack import roots_drawn_by

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.build.tables import write_table
+from lc_assets.builds.settings.longpack import LongPackSettings
+from lc_assets.builds.tables import write_table
 from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.longpack import NO_ROOM, PART_TOKENS, Rules, TurnState
@@ -53,7 +53,7 @@ class Claims:
     """A computation of claims.
 
     Attributes:
-        documents: tables of documents with the columns of `lc_assets.build.tables.FILTERED`.
+        documents: tables of documents with the columns of `lc_assets.builds.tables.FILTERED`.
         older: the same of older snapshots, whose documents are no roots.
         links: tables of `lc_assets.stages.links.link_tables.PAGE_LINKS`.
         decisions: tables that decide which documents stay, and on which side

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.build.tables import writing_table
+from lc_assets.builds.settings.longpack import LongPackSettings
+from lc_assets.builds.tables import writing_table
 from lc_assets.packing.longpack import KEPT, Offer, Rules, TurnState, take_turns
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.longpack.pages import PAGES, numbered_rows

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, REST_SUFFIX, SPANS_SUFFIX
-from lc_assets.build.tables import FILTERED, opened_table, read_lines, read_table, writing_table
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, REST_SUFFIX, SPANS_SUFFIX
+from lc_assets.builds.tables import FILTERED, opened_table, read_lines, read_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.execution.exchange import BucketWriter, read_bucket

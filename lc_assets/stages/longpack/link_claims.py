@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.checks import documents_files
-from lc_assets.build.recipe import Recipe, plain
-from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.build.stage import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.checks import documents_files
+from lc_assets.builds.recipe import Recipe, plain
+from lc_assets.builds.settings.longpack import LongPackSettings
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     THIS_AND_OLDER,
     BuildContext,
@@ -26,7 +26,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import FILTERED, count_lines
+from lc_assets.builds.tables import FILTERED, count_lines
 from lc_assets.counts import Counts
 from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.lake.versions import Published

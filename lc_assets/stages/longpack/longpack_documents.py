@@ -12,17 +12,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.checks import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.checks import (
     DOCUMENTS_SUFFIX,
     SPANS_SUFFIX,
     documents_files,
     evenly_spaced,
     tables_fit,
 )
-from lc_assets.build.lookups import keys_in
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import (
+from lc_assets.builds.lookups import keys_in
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -30,7 +30,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import FILTERED, count_lines, read_lines
+from lc_assets.builds.tables import FILTERED, count_lines, read_lines
 from lc_assets.counts import Counts
 from lc_assets.formats.key_index import KeyIndex
 from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN

@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Int64s
-from lc_assets.build.lookups import KeyedTable, write_keyed
-from lc_assets.build.tables import read_all, read_table
+from lc_assets.builds.lookups import KeyedTable, write_keyed
+from lc_assets.builds.tables import read_all, read_table
 from lc_assets.counts import Counts
 from lc_assets.lake.versions import Published
 from lc_assets.packing.lengths import PAPER, Growth, bucket_counts, growth

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.build.checks import FileTask
-from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.build.tables import read_lines, read_table, write_table
+from lc_assets.builds.checks import FileTask
+from lc_assets.builds.settings.longpack import LongPackSettings
+from lc_assets.builds.tables import read_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import tokenizer_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.build.checks import FileTask
+from lc_assets.builds.checks import FileTask
 from lc_assets.errors import Mismatch
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.records import record

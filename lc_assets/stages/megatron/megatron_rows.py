@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.check_runs import by_workers
-from lc_assets.build.recipe import plain
-from lc_assets.build.settings.rows import MegatronSettings
-from lc_assets.build.stage import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.check_runs import by_workers
+from lc_assets.builds.recipe import plain
+from lc_assets.builds.settings.rows import MegatronSettings
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,

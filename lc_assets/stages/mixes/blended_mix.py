@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lc_assets.build.recipe import Recipe, plain, require_whole_rows
-from lc_assets.build.stage import (
+from lc_assets.builds.recipe import Recipe, plain, require_whole_rows
+from lc_assets.builds.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
     CheckInput,

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lc_assets.build.recipe import Recipe, plain
-from lc_assets.build.settings.rows import MixSettings, Part
+from lc_assets.builds.recipe import Recipe, plain
+from lc_assets.builds.settings.rows import MixSettings, Part
 from lc_assets.errors import BadInput
 from lc_assets.mixing.blending import (
     Blend,

@@ -12,10 +12,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.checks import JSON_SUFFIX, TABLE_SUFFIX
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.checks import JSON_SUFFIX, TABLE_SUFFIX
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Array, Int64s
-from lc_assets.build.checks import by_chunk, evenly_spaced
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.build.stage import Check, CheckInput, CheckResult
-from lc_assets.build.tables import PACKED_SPANS, SPANS_FILE, read_schema, read_table
+from lc_assets.builds.checks import by_chunk, evenly_spaced
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.settings.rows import GriddingSettings
+from lc_assets.builds.stage import Check, CheckInput, CheckResult
+from lc_assets.builds.tables import PACKED_SPANS, SPANS_FILE, read_schema, read_table
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.idx import idx_path

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from lc_assets.arrays import Int64s
-from lc_assets.build.building import run_shards
-from lc_assets.build.checks import reads_all_upstream_documents
-from lc_assets.build.recipe import Recipe, plain
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.stage import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.checks import reads_all_upstream_documents
+from lc_assets.builds.recipe import Recipe, plain
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     Stage,

@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Booleans, Floats, Int32s, Int64s
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
-from lc_assets.build.settings.longpack import PackingSettings
-from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.build.tables import PACKED_SPANS, read_table
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.settings.rows import GriddingSettings
+from lc_assets.builds.tables import PACKED_SPANS, read_table
 from lc_assets.errors import BadInput
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.methods import Shape, pack, pack_groups

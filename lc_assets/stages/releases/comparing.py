@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from lc_assets.build.tables import read_table
+from lc_assets.builds.tables import read_table
 from lc_assets.errors import NotPublished
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.lake.digests import changed_keys

@@ -11,7 +11,7 @@ versions and libraries stay readable when the documents are gone.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lc_assets.build.recipe import Recipe
+from lc_assets.builds.recipe import Recipe
 from lc_assets.errors import Busy, CorruptFile, Mismatch, NotPublished
 from lc_assets.lake.alone import alone
 from lc_assets.lake.digests import digest_of, short

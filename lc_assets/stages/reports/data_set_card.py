@@ -20,10 +20,10 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from lc_assets.build.recipe import plain
-from lc_assets.build.settings.common import CardSettings
-from lc_assets.build.showing import cell, inline
-from lc_assets.build.stage import (
+from lc_assets.builds.recipe import plain
+from lc_assets.builds.settings.common import CardSettings
+from lc_assets.builds.showing import cell, inline
+from lc_assets.builds.stage import (
     ALL_SNAPSHOTS,
     UNPARTITIONED,
     BuildContext,

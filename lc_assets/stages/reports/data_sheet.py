@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.tables import read_table
+from lc_assets.builds.tables import read_table
 from lc_assets.errors import Mismatch, NotPublished
 from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.formats.tokenizers.named import vocabulary_of

@@ -20,9 +20,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, SPANS_SUFFIX, documents_files
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.tables import SPANS_FILE, read_lines, read_schema
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, SPANS_SUFFIX, documents_files
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.tables import SPANS_FILE, read_lines, read_schema
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.tokenizers.named import text_of

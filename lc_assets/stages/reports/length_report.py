@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Int64s
-from lc_assets.build.building import run_shards
-from lc_assets.build.checks import SPANS_SUFFIX
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.checks import SPANS_SUFFIX
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -24,7 +24,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import SPANS_FILE, read_all, read_lines, write_table, writing_table
+from lc_assets.builds.tables import SPANS_FILE, read_all, read_lines, write_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import tokenizer_of

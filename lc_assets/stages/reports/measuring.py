@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.settings.longpack import ReferralReportSettings
-from lc_assets.build.stage import BuildContext, StagingFolder
-from lc_assets.build.tables import read_lines, read_table, write_table, writing_table
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.settings.longpack import ReferralReportSettings
+from lc_assets.builds.stage import BuildContext, StagingFolder
+from lc_assets.builds.tables import read_lines, read_table, write_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.formats.spacy_concepts import spacy_concepts

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -29,7 +29,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import read_all, read_lines, read_table, write_table
+from lc_assets.builds.tables import read_all, read_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.lists.word_lists import digest_of_words
 from lc_assets.packing.lengths import bucket_of

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lc_assets.arrays import UInt64s
-from lc_assets.build.stage import (
+from lc_assets.builds.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
     CheckInput,

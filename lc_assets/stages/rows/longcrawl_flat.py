@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from lc_assets.arrays import Array
-from lc_assets.build.building import run_shards
-from lc_assets.build.check_runs import by_workers
-from lc_assets.build.checks import by_chunk, evenly_spaced
-from lc_assets.build.recipe import Recipe, plain
-from lc_assets.build.stage import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.check_runs import by_workers
+from lc_assets.builds.checks import by_chunk, evenly_spaced
+from lc_assets.builds.recipe import Recipe, plain
+from lc_assets.builds.stage import (
     UNPARTITIONED,
     BuildContext,
     CheckInput,

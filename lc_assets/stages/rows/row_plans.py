@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Array, Int64s
-from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.build.tables import ROWS
+from lc_assets.builds.settings.rows import GriddingSettings
+from lc_assets.builds.tables import ROWS
 from lc_assets.formats.arrays.grid_layout import grid_dtype
 from lc_assets.formats.megatron.stretches import gather
 from lc_assets.randomness import KEYED_ALGORITHM, shuffled

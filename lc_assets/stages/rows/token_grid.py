@@ -15,18 +15,18 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.building import run_shards
-from lc_assets.build.check_runs import by_workers
-from lc_assets.build.checks import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.check_runs import by_workers
+from lc_assets.builds.checks import (
     DOCUMENTS_SUFFIX,
     by_chunk,
     documents_files,
     evenly_spaced,
     reads_all_upstream_documents,
 )
-from lc_assets.build.recipe import plain
-from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.build.stage import (
+from lc_assets.builds.recipe import plain
+from lc_assets.builds.settings.rows import GriddingSettings
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -34,8 +34,8 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.table_checks import table_failures
-from lc_assets.build.tables import ROWS, TOKENIZED, read_table, write_table
+from lc_assets.builds.table_checks import table_failures
+from lc_assets.builds.tables import ROWS, TOKENIZED, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band

@@ -2,8 +2,8 @@
 
 from importlib import import_module
 
-from lc_assets.build.showing import Shown
-from lc_assets.build.stage import BuildContext, Built, Stage
+from lc_assets.builds.showing import Shown
+from lc_assets.builds.stage import BuildContext, Built, Stage
 
 
 def shown(stage: Stage, context: BuildContext, built: Built) -> Shown:

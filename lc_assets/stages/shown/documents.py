@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.checks import documents_files
-from lc_assets.build.showing import Passages, Plot, Shown, Table, plot_of
-from lc_assets.build.stage import BuildContext, Built
-from lc_assets.build.tables import MANIFEST, WITHDRAWN, read_lines, read_schema, read_table
+from lc_assets.builds.checks import documents_files
+from lc_assets.builds.showing import Passages, Plot, Shown, Table, plot_of
+from lc_assets.builds.stage import BuildContext, Built
+from lc_assets.builds.tables import MANIFEST, WITHDRAWN, read_lines, read_schema, read_table
 from lc_assets.formats.redpajama.minhash import SCHEMA
 from lc_assets.lake.versions import Published
 from lc_assets.stages.decontamination import contaminated_documents as contamination

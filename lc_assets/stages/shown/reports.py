@@ -6,9 +6,9 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from lc_assets.build.showing import Markdown, Passages, Shown, Table, inline, plot_of
-from lc_assets.build.stage import BuildContext, Built
-from lc_assets.build.tables import FILTERED, read_lines, read_table
+from lc_assets.builds.showing import Markdown, Passages, Shown, Table, inline, plot_of
+from lc_assets.builds.stage import BuildContext, Built
+from lc_assets.builds.tables import FILTERED, read_lines, read_table
 from lc_assets.stages.links import html_index as indexing, page_links as linking
 from lc_assets.stages.links.link_tables import HTML_INDEX, LINK_CLAIMS, PAGE_LINKS
 from lc_assets.stages.longpack import link_claims as claiming, longpack_documents as longpack

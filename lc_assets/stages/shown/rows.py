@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from lc_assets.build.checks import documents_files
-from lc_assets.build.showing import Markdown, Plot, Shown, Table, plot_of
-from lc_assets.build.stage import BuildContext, Built
-from lc_assets.build.tables import PACKED_SPANS, ROWS, TOKENIZED, read_all
+from lc_assets.builds.checks import documents_files
+from lc_assets.builds.showing import Markdown, Plot, Shown, Table, plot_of
+from lc_assets.builds.stage import BuildContext, Built
+from lc_assets.builds.tables import PACKED_SPANS, ROWS, TOKENIZED, read_all
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.formats.tokenizers.named import text_of

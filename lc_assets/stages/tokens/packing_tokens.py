@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.checks import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.checks import (
     DOCUMENTS_SUFFIX,
     counts_add_up,
     documents_files,
@@ -29,10 +29,10 @@ from lc_assets.build.checks import (
     shard_counts_match,
     tables_fit,
 )
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.rows import TokenizingSettings
-from lc_assets.build.sharding import Reads, Sharding, documents_read
-from lc_assets.build.stage import (
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.rows import TokenizingSettings
+from lc_assets.builds.sharding import Reads, Sharding, documents_read
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     CheckInput,
@@ -40,7 +40,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import read_lines
+from lc_assets.builds.tables import read_lines
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.lake.versions import Published

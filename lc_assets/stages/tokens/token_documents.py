@@ -5,22 +5,22 @@ optionally with end of text after each, as ``tools/preprocess_data.py`` writes t
 is this stage over files.
 """
 
-from lc_assets.build.building import run_shards
-from lc_assets.build.checks import (
+from lc_assets.builds.building import run_shards
+from lc_assets.builds.checks import (
     counts_add_up,
     every_document_is_named_once,
     reads_all_upstream_documents,
     shard_counts_match,
     tables_fit,
 )
-from lc_assets.build.sharding import Sharding
-from lc_assets.build.stage import (
+from lc_assets.builds.sharding import Sharding
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     BuildContext,
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import TOKENIZED
+from lc_assets.builds.tables import TOKENIZED
 from lc_assets.counts import Counts
 from lc_assets.stages.deduplication.removals import remaining_read, removed_in
 from lc_assets.stages.deduplication.removed_documents import removes_documents

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from lc_assets.arrays import Booleans
-from lc_assets.build.recipe import Recipe, plain
-from lc_assets.build.settings.common import PrivacySettings
-from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.builds.recipe import Recipe, plain
+from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.text.privacy.replacing import Replaced, replace_personal
 from lc_assets.tokens.orders import heldout
 

@@ -19,17 +19,17 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Array
-from lc_assets.build.check_runs import by_workers
-from lc_assets.build.checks import (
+from lc_assets.builds.check_runs import by_workers
+from lc_assets.builds.checks import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
     DocumentsTask,
     documents_files,
 )
-from lc_assets.build.recipe import plain
-from lc_assets.build.settings.rows import TokenizingSettings
-from lc_assets.build.stage import CheckInput, CheckResult
-from lc_assets.build.tables import (
+from lc_assets.builds.recipe import plain
+from lc_assets.builds.settings.rows import TokenizingSettings
+from lc_assets.builds.stage import CheckInput, CheckResult
+from lc_assets.builds.tables import (
     DROPPED,
     IDENTITY,
     TOKENIZED,

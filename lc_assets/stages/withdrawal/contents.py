@@ -25,11 +25,11 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from lc_assets.build.checks import DOCUMENTS_SUFFIX, documents_files
-from lc_assets.build.lookups import ScannedTable
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import CheckResult
-from lc_assets.build.tables import SPANS_FILE
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.builds.lookups import ScannedTable
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import CheckResult
+from lc_assets.builds.tables import SPANS_FILE
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published

@@ -25,12 +25,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import field
 from typing import Any
 
-from lc_assets.build.checks import DROPPED_SUFFIX, dropped_files
-from lc_assets.build.lookups import KeyedTable, ScannedTable
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.common import WithdrawalSettings
-from lc_assets.build.stage import CheckInput
-from lc_assets.build.tables import REMEMBERED, read_table
+from lc_assets.builds.checks import DROPPED_SUFFIX, dropped_files
+from lc_assets.builds.lookups import KeyedTable, ScannedTable
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import WithdrawalSettings
+from lc_assets.builds.stage import CheckInput
+from lc_assets.builds.tables import REMEMBERED, read_table
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, entries_of
 from lc_assets.lake.versions import Published
 from lc_assets.records import record

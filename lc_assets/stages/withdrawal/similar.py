@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.lookups import lines_where
-from lc_assets.build.settings.common import PrivacySettings
-from lc_assets.build.stage import BuildContext, StagingFolder
-from lc_assets.build.tables import read_lines
+from lc_assets.builds.lookups import lines_where
+from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.stage import BuildContext, StagingFolder
+from lc_assets.builds.tables import read_lines
 from lc_assets.errors import CorruptFile, Mismatch
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.corpora.containers import Unread

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
-from lc_assets.build.stage import (
+from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
     UNPARTITIONED,
     BuildContext,
@@ -21,7 +21,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import WITHDRAWN, read_table, write_table
+from lc_assets.builds.tables import WITHDRAWN, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.versions import Published

@@ -23,10 +23,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from lc_assets.build.checks import evenly_spaced
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.settings.common import WithdrawalSettings
-from lc_assets.build.stage import (
+from lc_assets.builds.checks import evenly_spaced
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import WithdrawalSettings
+from lc_assets.builds.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
     CheckInput,
@@ -34,7 +34,7 @@ from lc_assets.build.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.build.tables import REMEMBERED, WITHDRAWN, read_table, write_table
+from lc_assets.builds.tables import REMEMBERED, WITHDRAWN, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.lists.withdrawal_lists import Withdrawal, entries_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from lc_assets.build.settings.documents import (
+from lc_assets.builds.settings.documents import (
     CleanDocumentsSettings,
     NearDuplicateSettings,
     RemovalSettings,

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import pyarrow as pa
 import pytest
 
-from lc_assets.build.settings.documents import RemovalSettings
+from lc_assets.builds.settings.documents import RemovalSettings
 from lc_assets.errors import BadInput
 from lc_assets.stages.deduplication.deciding import decide, removed_query
 from lc_assets.stages.deduplication.facts import FACTS

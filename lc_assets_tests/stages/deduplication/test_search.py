@@ -4,7 +4,7 @@ parts, and again.
 
 import pytest
 
-from lc_assets.build.settings.documents import SignatureSettings
+from lc_assets.builds.settings.documents import SignatureSettings
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.stages.deduplication import removed_documents, verification
 from lc_assets.stages.deduplication.deciding import REASONS

@@ -7,8 +7,8 @@ import json
 import msgspec
 import pytest
 
-from lc_assets.build.settings.longpack import HtmlIndexSettings, LongPackSettings
-from lc_assets.build.settings.rows import GriddingSettings
+from lc_assets.builds.settings.longpack import HtmlIndexSettings, LongPackSettings
+from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication.removals import removed_in

@@ -6,7 +6,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.settings.longpack import LongPackSettings
+from lc_assets.builds.settings.longpack import LongPackSettings
 from lc_assets.stages.longpack.pages import n_tokens_of
 from lc_assets_tests.reference.link_claims import slow_claims
 from lc_assets_tests.stages.longpacking.worlds import claimed, made_up_world, sides_of, write

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.build.checks import SPANS_SUFFIX
-from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.build.tables import FILTERED
+from lc_assets.builds.checks import SPANS_SUFFIX
+from lc_assets.builds.settings.longpack import LongPackSettings
+from lc_assets.builds.tables import FILTERED
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.execution.local import LocalExecutor

@@ -10,14 +10,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from lc_assets.build.checks import REST_SUFFIX, documents_files
-from lc_assets.build.settings.documents import RemovalSettings
-from lc_assets.build.settings.longpack import (
+from lc_assets.builds.checks import REST_SUFFIX, documents_files
+from lc_assets.builds.settings.documents import RemovalSettings
+from lc_assets.builds.settings.longpack import (
     HtmlIndexSettings,
     LongPackSettings,
     PageLinkSettings,
 )
-from lc_assets.build.tables import read_lines
+from lc_assets.builds.tables import read_lines
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.writing import FetchedPage, write_pages

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.build.settings.longpack import LongPackSettings
-from lc_assets.build.settings.rows import GriddingSettings
-from lc_assets.build.tables import FILTERED
+from lc_assets.builds.settings.longpack import LongPackSettings
+from lc_assets.builds.settings.rows import GriddingSettings
+from lc_assets.builds.tables import FILTERED
 from lc_assets.counts import Counts
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.links.link_tables import ALIASES, PAGE_LINKS

@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from lc_assets.build.metering import measured_by
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.shard_runs import ShardRun
-from lc_assets.build.sharding import shards_of
-from lc_assets.build.stage import (
+from lc_assets.builds.metering import measured_by
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.shard_runs import ShardRun
+from lc_assets.builds.sharding import shards_of
+from lc_assets.builds.stage import (
     BuildContext,
     Built,
     Check,
@@ -179,13 +179,13 @@ def run_shards(
     what: str,
 ) -> Counts:
     """Run a function over the shards of a version, and add up its counts; shards that older
-    versions hold are reused (`lc_assets.build.shard_runs`).
+    versions hold are reused (`lc_assets.builds.shard_runs`).
 
     Args:
         context: provides the executor.
         staging: the version's folder.
         function: takes a task that has ``folder``, and ``name``, which is unique in the folder and
-            safe as a file's name; see `lc_assets.build.shard_runs.compute`.
+            safe as a file's name; see `lc_assets.builds.shard_runs.compute`.
         tasks: one per shard.
         what: a few words for the progress bar.
     """

@@ -8,11 +8,11 @@ from typing import Any, Literal, Self
 import msgspec
 import pyarrow as pa
 
-from lc_assets.build.metering import Meter
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.sharding import Sharding, Shards
-from lc_assets.build.showing import Shown
-from lc_assets.build.verified_reads import verified_reads
+from lc_assets.builds.metering import Meter
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.sharding import Sharding, Shards
+from lc_assets.builds.showing import Shown
+from lc_assets.builds.verified_reads import verified_reads
 from lc_assets.counts import Counts
 from lc_assets.errors import NotPublished
 from lc_assets.execution.executor import Executor
@@ -103,7 +103,7 @@ class CheckInput:
     """What a check reads: the version's folder, counts and inputs; ``executor`` runs its tasks.
 
     ``tables`` is what the checks of one version know of its shards' tables
-    (`lc_assets.build.checks.shard_tables`).
+    (`lc_assets.builds.checks.shard_tables`).
     """
 
     folder: Path
@@ -274,12 +274,12 @@ class Stage:
         return tuple(stage for stage, found in self.reads.items() if found.by_summary)
 
     def build(self, context: "BuildContext", key: str) -> "Built":
-        """Build partition ``key``, see `lc_assets.build.building.build`.
+        """Build partition ``key``, see `lc_assets.builds.building.build`.
 
         Raises:
             BadInput: when the key is no name of a partition.
         """
-        from lc_assets.build.building import build
+        from lc_assets.builds.building import build
 
         with verified_reads(context.executor, (self.name, key) if self.sharding else ("", "")):
             return build(context, self, parse_snapshot(key))
@@ -300,7 +300,7 @@ class Stage:
         Raises:
             NotPublished: when a stage reads its own partition only, and an input is not published.
         """
-        from lc_assets.build.inputs import inputs_of
+        from lc_assets.builds.inputs import inputs_of
 
         return inputs_of(self, lake, recipe, key)
 

@@ -3,8 +3,8 @@
 import contextlib
 from collections.abc import Iterator, Mapping
 
-from lc_assets.build.recipe import Recipe
-from lc_assets.build.stage import Stage
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.stage import Stage
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Partition

@@ -15,15 +15,15 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.build.check_runs import by_workers
-from lc_assets.build.sharding import SHARDS_FILE, read_records
-from lc_assets.build.stage import (
+from lc_assets.builds.check_runs import by_workers
+from lc_assets.builds.sharding import SHARDS_FILE, read_records
+from lc_assets.builds.stage import (
     Check,
     CheckInput,
     CheckResult,
 )
-from lc_assets.build.table_checks import checked_columns, complaints_about, misfits
-from lc_assets.build.tables import DROPPED
+from lc_assets.builds.table_checks import checked_columns, complaints_about, misfits
+from lc_assets.builds.tables import DROPPED
 from lc_assets.counts import Counts
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.publishing import finished

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from lc_assets.build.settings.common import Seed, Settings
+from lc_assets.builds.settings.common import Seed, Settings
 from lc_assets.errors import BadInput
 from lc_assets.text.referrals.referrals import require_edges
 from lc_assets.vocabulary import KIBI

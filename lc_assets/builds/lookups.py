@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import UInt32s, UInt64s
-from lc_assets.build.tables import (
+from lc_assets.builds.tables import (
     COMPRESSION,
     mapped_table,
     opened_table,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from lc_assets.build.settings.common import PrivacySettings, Seed, Settings
+from lc_assets.builds.settings.common import PrivacySettings, Seed, Settings
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.grid_layout import (
     INNER_ROWS,

@@ -20,9 +20,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from lc_assets.build.metering import Spent, metered
-from lc_assets.build.sharding import ShardRecord, Shards, write_records
-from lc_assets.build.stage import BuildContext, StagingFolder
+from lc_assets.builds.metering import Spent, metered
+from lc_assets.builds.sharding import ShardRecord, Shards, write_records
+from lc_assets.builds.stage import BuildContext, StagingFolder
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
 from lc_assets.lake.digests import FileFact, fact_of, is_unchanged

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lc_assets.build.tables import TOKENIZED, opened_table, require_columns, whole_table
+from lc_assets.builds.tables import TOKENIZED, opened_table, require_columns, whole_table
 from lc_assets.vocabulary import DOCUMENT_ID, SPLITS
 
 UNSIGNED = frozenset(

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from lc_assets.build.settings.common import NO_MODEL_SETTINGS, ModelSettings, Settings
+from lc_assets.builds.settings.common import NO_MODEL_SETTINGS, ModelSettings, Settings
 from lc_assets.errors import BadInput
 from lc_assets.vocabulary import LANGUAGES
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from lc_assets.build.recipe import Recipe
+from lc_assets.builds.recipe import Recipe
 from lc_assets.errors import BadInput
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.publishing import make_folder, publish_bytes

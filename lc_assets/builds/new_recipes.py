@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from lc_assets.build.recipe_files import RECIPE_FILE, recorded_recipe
-from lc_assets.build.settings.common import Settings
-from lc_assets.build.settings.longpack import (
+from lc_assets.builds.recipe_files import RECIPE_FILE, recorded_recipe
+from lc_assets.builds.settings.common import Settings
+from lc_assets.builds.settings.longpack import (
     PAPER_LINKS,
     PAPER_LONGPACK,
     HtmlIndexSettings,

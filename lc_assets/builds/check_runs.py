@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from lc_assets.build.stage import CheckInput
+from lc_assets.builds.stage import CheckInput
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")

@@ -16,13 +16,13 @@ from typing import Any
 
 import msgspec
 
-from lc_assets.build.settings.common import (
+from lc_assets.builds.settings.common import (
     CardSettings,
     DecontaminationSettings,
     Settings,
     WithdrawalSettings,
 )
-from lc_assets.build.settings.documents import (
+from lc_assets.builds.settings.documents import (
     SOURCE,
     CleanDocumentsSettings,
     DocumentSignalSettings,
@@ -32,7 +32,7 @@ from lc_assets.build.settings.documents import (
     RemovalSettings,
     SignatureSettings,
 )
-from lc_assets.build.settings.longpack import (
+from lc_assets.builds.settings.longpack import (
     HtmlIndexSettings,
     LengthBucketSettings,
     LengthReportSettings,
@@ -41,7 +41,7 @@ from lc_assets.build.settings.longpack import (
     PageLinkSettings,
     ReferralReportSettings,
 )
-from lc_assets.build.settings.rows import (
+from lc_assets.builds.settings.rows import (
     FlatteningSettings,
     GriddingSettings,
     MegatronSettings,
