@@ -1,17 +1,18 @@
-"""English prose from installed packages as pages of a crawl: their docstrings, comments,
+"""English prose from installed packages as pages of a crawl: their long docstrings and help texts,
 descriptions and licences.
 
-Nothing is imported, run or downloaded, and the same installed versions give the same pages. Long
-pages are those of `SUBJECTS`; each ends where it fills a row of 65,536 tokens. Short ones are
-descriptions and licences; many of these are equal word for word, so they are true duplicates.
+Nothing is imported, run or downloaded, and the same installed versions give the same pages. All are
+of the packages of `SUBJECTS`. A long page ends where it fills a row of 65,536 tokens. Short ones
+are descriptions and licences; some of these are equal word for word, so they are true duplicates.
 """
 
 import ast
+import contextlib
 import re
 import sysconfig
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path, PurePosixPath
 from platform import python_version
 from urllib.parse import quote
@@ -20,33 +21,27 @@ from lc_assets.execution.executor import Executor
 from lc_assets.sample.pages import MIN_CHARS, Page, Texts
 
 STANDARD_LIBRARY = "python"
-OWN_NAME = "lc-assets"
-"""This package is excluded, so that the sample does not change with the package's code."""
 
 SUBJECTS: Mapping[str, str] = {
     "python": "python",
-    "databases": "SQLAlchemy alembic Mako",
-    "figures": "matplotlib fonttools pillow contourpy pyparsing",
-    "tables": "pandas pandera narwhals pyarrow python-dateutil tabulate",
-    "arrays": "numpy zarr numcodecs awkward fsspec universal_pathlib",
-    "orchestration": "dagster dagster-shared dagster-graphql dagster-pipes dagster-gcp "
-    "graphql-core graphene gql humanfriendly",
-    "clouds": "google-cloud-storage google-cloud-bigquery google-auth google-api-core "
-    "google-resumable-media google-api-python-client protobuf proto-plus grpcio oauth2client "
-    "opentelemetry-api pyasn1 rsa",
-    "installing": "pip setuptools packaging filelock platformdirs importlib_metadata future",
-    "types": "pydantic pydantic_core attrs msgspec typing_extensions typeguard structlog",
-    "web": "aiohttp anyio h11 httplib2 requests requests-toolbelt starlette urllib3 uvicorn "
-    "websockets yarl cryptography charset-normalizer idna watchdog",
-    "terminals": "click typer rich Pygments coloredlogs Jinja2 markdown-it-py "
-    "antlr4-python3-runtime cffi pycparser PyYAML tomlkit regex tqdm",
+    "databases": "SQLAlchemy alembic",
+    "figures": "matplotlib pillow fonttools",
+    "tables": "pandas pyarrow",
+    "arrays": "numpy zarr",
+    "clouds": "google-cloud-storage google-cloud-bigquery google-auth google-api-core",
 }
-"""Packages that this project depends on, by subject."""
+"""Packages with long documentation that this project depends on, by subject."""
 
+PAGES_OF_SUBJECT = 2
+"""Further modules are not read: each page makes a row or two, and a try needs few rows."""
 PAGE_CHARS = 310_000
 """A page ends with the module in which it reaches this: more than 65,536 tokens, at 4.0 to 4.6
 characters a token in English documentation (measured over 37 packages).
 """
+MIN_PASSAGE_CHARS = 600
+"""Shorter docstrings are fragments: a sentence, and a table of parameters."""
+MIN_FILE_BYTES = 16_000
+"""Smaller modules have few long docstrings, and are not opened."""
 MAX_FILE_BYTES = 2_000_000
 """Larger modules are assumed to be data tables."""
 
@@ -57,7 +52,6 @@ SEQUENCE_WORDS = 6
 MAX_SEEN_SHARE = 1 / 3
 """A line with more six-word sequences that occurred before is a repeat."""
 
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _LICENCE = re.compile(r"\.dist-info/(?:.*/)?(?:licen[cs]e|copying)[^/]*$", re.IGNORECASE)
 _LEFT_OUT = {"tests", "test", "idle_test", "_vendor", "site-packages", "dist-packages"}
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
@@ -66,8 +60,6 @@ _NEW_PARAGRAPH = re.compile(
     r"|[*\w`.][*\w`., ]{0,80} : [^\n]{0,200}|[*\w.]{1,60} ?(?:\([^()\n]{0,120}\))?:[ \t])"
 )
 _MARKUP = re.compile(r":[a-z][\w:+-]{0,40}:(?=`)|\s?<[^<>]{1,300}>|`+_{0,2}|\*+|\]\([^)]{0,500}\)")
-_COMMENTS = re.compile(r"(?:^[ \t]*#[^\n]*\n){2,}", re.MULTILINE)
-_COMMENT_SIGN = re.compile(r"^[ \t]*#[#!:]*", re.MULTILINE)
 _NOT_WORDS = re.compile(r"[\W\d_]+")
 
 
@@ -81,8 +73,9 @@ def installed_prose(*, executor: Executor, subjects: Mapping[str, str] = SUBJECT
     """
     tasks = list(subjects.values())
     found = dict(executor.run(_long_pages, tasks, what="read packages"))
-    pages = [page for task in tasks for page in found[task]] + list(_short_pages())
-    sources = {one.metadata["Name"]: one.version for one in _installed()}
+    packages = _installed(" ".join(tasks).split())
+    pages = [page for task in tasks for page in found[task]] + list(_short_pages(packages))
+    sources = {one.metadata["Name"]: one.version for one in packages}
     return Texts(
         [page for page in pages if len(page.content) >= MIN_CHARS],
         sources | {STANDARD_LIBRARY: python_version()},
@@ -102,6 +95,8 @@ def _long_pages(names: str) -> list[Page]:
             if n_chars >= PAGE_CHARS:
                 pages.append(_page(url, lines))
                 url, lines, n_chars = "", [], 0
+            if len(pages) == PAGES_OF_SUBJECT:
+                return pages
     return [*pages, _page(url, lines)]
 
 
@@ -110,33 +105,33 @@ def _page(url: str, lines: Sequence[str]) -> Page:
 
 
 def _chapters(name: str) -> Iterator[tuple[str, list[str]]]:
-    """Address and lines of prose of each module of a package."""
+    """Address and lines of prose of each module of a package, the largest module first."""
     root, paths = _modules(name)
+    sizes: dict[str, int] = {}
     for path in paths:
-        parts = PurePosixPath(path).parts
-        if not _LEFT_OUT.isdisjoint(parts) or path.endswith(("_pb2.py", "_pb2_grpc.py")):
-            continue
-        file = root / path
-        if file.is_file() and file.stat().st_size <= MAX_FILE_BYTES:
-            module = ".".join(parts).removesuffix(".py").removesuffix(".__init__")
-            yield _address(name, module), module_lines(file.read_bytes())
+        if _LEFT_OUT.isdisjoint(PurePosixPath(path).parts) and (root / path).is_file():
+            sizes[path] = (root / path).stat().st_size
+    for path in sorted(sizes, key=lambda path: (-sizes[path], path)):
+        if MIN_FILE_BYTES <= sizes[path] <= MAX_FILE_BYTES:
+            module = path.replace("/", ".").removesuffix(".py").removesuffix(".__init__")
+            yield _address(name, module), module_lines((root / path).read_bytes())
 
 
 def _modules(name: str) -> tuple[Path, list[str]]:
     if name == STANDARD_LIBRARY:
         root = Path(sysconfig.get_path("stdlib"))
-        return root, sorted(path.relative_to(root).as_posix() for path in root.rglob("*.py"))
+        return root, [path.relative_to(root).as_posix() for path in root.rglob("*.py")]
     try:
         found = distribution(name)
     except PackageNotFoundError:
         return Path(), []
     files = [path.as_posix() for path in found.files or [] if path.suffix == ".py"]
-    return Path(str(found.locate_file(""))), sorted(path for path in files if ".." not in path)
+    return Path(str(found.locate_file(""))), [path for path in files if ".." not in path]
 
 
-def _short_pages() -> Iterator[Page]:
-    """Descriptions and licences of the installed packages."""
-    for found in _installed():
+def _short_pages(packages: Iterable[Distribution]) -> Iterator[Page]:
+    """Descriptions and licences of packages."""
+    for found in packages:
         name = found.metadata["Name"]
         about = prose_lines(str(found.metadata.get_payload()))  # type: ignore[attr-defined]
         yield _page(_address(name, f"{name}-{found.version}"), about)
@@ -148,14 +143,13 @@ def _short_pages() -> Iterator[Page]:
                 yield _page(_address(name, path), list(filter(None, lines)))
 
 
-def _installed() -> list[Distribution]:
-    """Every installed package but this one, by name; of two with one name, the one imported."""
-    found: dict[str, Distribution] = {}
-    for one in distributions():
-        name = one.metadata["Name"] or ""
-        if name and name.lower().replace("_", "-") != OWN_NAME:
-            found.setdefault(name.lower(), one)
-    return [found[name] for name in sorted(found)]
+def _installed(names: Iterable[str]) -> list[Distribution]:
+    """Those of the named packages that are installed, in this order."""
+    found: list[Distribution] = []
+    for name in names:
+        with contextlib.suppress(PackageNotFoundError):
+            found.append(distribution(name))
+    return found
 
 
 def _address(package: str, name: str) -> str:
@@ -164,11 +158,8 @@ def _address(package: str, name: str) -> str:
 
 
 def module_lines(source: bytes) -> list[str]:
-    """Docstrings and blocks of comments of a Python module as lines of prose; none when it cannot
-    be parsed.
-
-    >>> module_lines(b'\"\"\"Reads the parish registers of a village.\"\"\"')
-    ['Reads the parish registers of a village.']
+    """The long texts of a Python module as lines of prose, in the order of the file: docstrings and
+    other string constants of `MIN_PASSAGE_CHARS` or more. None when it cannot be parsed.
     """
     text = source.decode("utf-8", "replace").replace("\r\n", "\n")
     try:
@@ -177,12 +168,14 @@ def module_lines(source: bytes) -> list[str]:
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    nodes = (node for node in ast.walk(tree) if isinstance(node, DOCUMENTED))
-    found = [(node.body[0].lineno, ast.get_docstring(node) or "") for node in nodes if node.body]
-    for block in _COMMENTS.finditer(text):
-        line = text.count("\n", 0, block.start())
-        found.append((line + 1, _COMMENT_SIGN.sub("", block.group())))
-    return [line for _, part in sorted(found) for line in prose_lines(part)]
+    passages = [
+        (node.lineno, node.col_offset, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and len(node.value) >= MIN_PASSAGE_CHARS
+    ]
+    return [line for *_, passage in sorted(passages) for line in prose_lines(passage)]
 
 
 def prose_lines(text: str) -> list[str]:

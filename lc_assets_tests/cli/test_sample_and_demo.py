@@ -14,7 +14,7 @@ import pytest
 
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.recipe_files import parse_recipe
-from lc_assets.cli.lakes.demo import Workplace, recipe_text
+from lc_assets.cli.lakes.demo import COUNTED, Workplace, recipe_text
 from lc_assets.cli.printing import shown
 from lc_assets.definitions import build_defs
 from lc_assets.lake.lake import GLOBAL, Lake
@@ -81,15 +81,12 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     }
     (snapshot,) = lake.published("filtered_documents")
     assert f"[{len(published)}/{len(published)}]" in said.out
-    for name, version in published.items():
-        counts = version.receipt.counts
-        row = next(line.split() for line in said.out.splitlines() if line.split()[:1] == [name])
-        assert row[1:5] == [
-            version.version,
-            shown(counts.seen),
-            shown(counts.kept),
-            shown(counts.seen - counts.kept),
-        ]
+    report = said.out[said.out.index("\nDocuments\n") : said.out.index("\nAll in ")]
+    for stage in COUNTED:
+        counts = published[f"{stage}/{snapshot}"].receipt.counts
+        row = next(line.split() for line in report.splitlines() if line.split()[:1] == [stage])
+        assert row[1:] == [shown(counts.seen), shown(counts.kept)]
+    assert not any(version.version in report for version in published.values())
     assert published[f"filtered_documents/{snapshot}"].receipt.counts.seen == 16
     assert "<|endoftext|>" in said.out
     assert ".txt, line 0" in said.out
@@ -109,8 +106,12 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     again = lc(*words)
     assert again.code == 0
     assert "everything is current, nothing is built" in again.out
-    printed = said.out[said.out.index(" published partitions") : said.out.index("\nAll in ")]
-    assert printed in again.out
+    assert report in again.out
+    next_steps = again.out[again.out.index("\nNext steps\n") :]
+    assert next_steps.splitlines()[-1] == place.ui_command
+    for line in next_steps.splitlines():
+        if line.startswith(("lc show", "lc trace")):
+            assert lc(*shlex.split(line.split("    ")[0])[1:]).code == 0
 
 
 def test_the_line_for_the_ui_is_a_shell_command_that_names_the_folders(tmp_path):

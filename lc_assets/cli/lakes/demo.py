@@ -14,13 +14,11 @@ from typer import Argument, Option
 from lc_assets.builds.new_recipes import recipe_text as own_recipe_text, source_at
 from lc_assets.cli import options
 from lc_assets.cli.inspect.batch import batch
-from lc_assets.cli.inspect.in_lake import recognize
-from lc_assets.cli.inspect.show import show_artefact
 from lc_assets.cli.inspect.trace_shown import show_span
 from lc_assets.cli.lakes.init import instance_settings
 from lc_assets.cli.lakes.plan import ExecutionOptions, LakeOptions, context_of
 from lc_assets.cli.lakes.rebuild import run
-from lc_assets.cli.printing import heading, lasted, say
+from lc_assets.cli.printing import heading, lasted, say, table
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import executor_of
 from lc_assets.lake.bucket_lake import open_lake
@@ -162,10 +160,8 @@ def demo(
         place.set_up(recipe)
     build(place, ExecutionOptions(workers=workers))
     show_report(place.lake)
-    took = lasted(time.monotonic() - started)
-    say(f"All in {took}. More of one version: lc show {place.lake}/STAGE/PARTITION")
-    say("Open the graph, the history and the checks with:")
-    say(place.ui_command)
+    say(f"All in {lasted(time.monotonic() - started)}.")
+    show_next_steps(place)
 
 
 def build(place: Workplace, execution: ExecutionOptions) -> None:
@@ -239,15 +235,24 @@ def write_and_show_sample(
 
 
 BATCH_ROWS = 4
+COUNTED = ("filtered_documents", "removed_documents", "token_documents", "token_grid")
+"""Stages whose documents the report counts."""
 
 
 def show_report(url: str) -> None:
-    """Print what `lc show` does of a lake, its first batch, and where its first row came from.
+    """Print how many documents the stages of a lake kept, its first batch, and where its first row
+    came from.
 
     Raises:
         BadInput: when there is no row.
     """
-    show_artefact(recognize(url))
+    lake = open_lake(url)
+    heading("Documents")
+    lines = []
+    for stage in COUNTED:
+        counts = [found.receipt.counts for found in lake.published(stage).values()]
+        lines.append((stage, sum(one.seen for one in counts), sum(one.kept for one in counts)))
+    table(("stage", "in", "kept"), lines)
     heading("First batch")
     rows = open_rows(url, "train")
     if not rows.n_rows:
@@ -256,5 +261,16 @@ def show_report(url: str) -> None:
         )
     batch(url, rows=min(BATCH_ROWS, rows.n_rows), context=rows.row_tokens)
     heading("Where train row 0 came from")
-    lake = open_lake(url)
     show_span(lake, row_of_order(lake, "train", 0))
+
+
+def show_next_steps(place: Workplace) -> None:
+    """Print commands to go on with, the line for Dagster's UI last."""
+    lake, recipe = shlex.quote(place.lake), shlex.quote(str(place.recipe))
+    heading("Next steps")
+    say(f"lc show {lake}    every published version, and whether it is whole")
+    say(f"lc trace {lake} --row 1    the document of another row")
+    say(f"Change {recipe} and run this again: what depends on it is built again")
+    say("lc demo --dir my-demo --from FOLDER    the same over your own documents")
+    say("The graph, the history and the checks in Dagster's UI:")
+    say(place.ui_command)

@@ -30,7 +30,7 @@ def test_every_page_has_an_address_of_its_own(prose: Texts) -> None:
 
 
 @pytest.mark.slow
-def test_thirty_long_pages_pass_the_rules_and_others_fail_for_several_reasons(
+def test_six_long_pages_pass_the_rules_and_others_fail_for_several_reasons(
     prose: Texts, tmp_path: Path
 ) -> None:
     """A page of `PAGE_CHARS` characters fills a row of the token grid; rules are those of the Lucie
@@ -50,7 +50,7 @@ def test_thirty_long_pages_pass_the_rules_and_others_fail_for_several_reasons(
             (~failed.any(axis=0) & (table.columns["ccnet_length"] >= PAGE_CHARS)).sum()
         )
         broken += failed.sum(axis=1)
-    assert n_long_and_good >= 30
+    assert n_long_and_good >= 6
     reasons = {
         rule.name: int(count) for rule, count in zip(rules.rules, broken, strict=True) if count
     }

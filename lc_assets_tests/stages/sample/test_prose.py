@@ -6,36 +6,36 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.sample.prose import installed_prose, is_new, is_prose, module_lines, prose_lines
+from lc_assets.sample.prose import (
+    PAGES_OF_SUBJECT,
+    installed_prose,
+    is_new,
+    is_prose,
+    module_lines,
+    prose_lines,
+)
 
-MODULE = b'''"""Reads the parish registers of a village.
+SENTENCE = "The width of the figure {} is given in inches, without its frame. "
+LONG = "".join(SENTENCE.format(name) for name in "abcdefghijk")
+HELP = LONG.replace("figure", "page")
 
-Another paragraph of this docstring, which has two
+
+def test_long_docstrings_and_help_texts_become_lines_in_the_order_of_the_file():
+    source = f'''"""{LONG}
+
+Another paragraph of ``this`` docstring, which has two
 lines that belong together.
+
+>>> f()
 """
-# A comment of two lines that says at some length
-# why the next function is as slow as it is.
 def f():
-    """Return the ``mean`` of all values, see :func:`os.path.join` or `a page <https://x.org>`_.
-
-    >>> f()
-    1
-
-    :param values: numbers whose mean is wanted, in any order
-    width : float
-        The width of the figure in inches, without its frame.
-    """
+    """A short docstring is a fragment, however well it reads."""
+topics = {{"f": "{HELP}"}}
 '''
-
-
-def test_docstrings_and_comments_become_lines_in_the_order_of_the_file():
-    assert module_lines(MODULE) == [
-        "Reads the parish registers of a village.",
+    assert module_lines(source.encode()) == [
+        LONG.strip(),
         "Another paragraph of this docstring, which has two lines that belong together.",
-        "A comment of two lines that says at some length why the next function is as slow as it is.",
-        "Return the mean of all values, see os.path.join or a page.",
-        "numbers whose mean is wanted, in any order",
-        "The width of the figure in inches, without its frame.",
+        HELP.strip(),
     ]
 
 
@@ -61,10 +61,22 @@ def test_a_line_that_says_nothing_new_is_a_repeat():
     assert [is_new(line, seen) for line in [*lines, lines[0]]] == [True, False, True, False]
 
 
-def test_the_documentation_of_one_small_package_is_real_prose():
-    prose = installed_prose(executor=LocalExecutor(), subjects={"one": "msgspec no-such-package"})
+def test_the_documentation_of_one_package_is_real_prose():
+    """The largest module comes first; packages that are not installed are skipped; no other is
+    read.
+    """
+    prose = installed_prose(executor=LocalExecutor(), subjects={"one": "no-such-package alembic"})
     page = prose.pages[0]
-    assert page.url.startswith("https://packages.invalid/msgspec/msgspec")
-    assert "Generate a JSON Schema for a given type." in page.lines
+    assert page.url == "https://packages.invalid/alembic/alembic.operations.ops"
+    assert any(line.startswith('Issue an "alter column" instruction') for line in page.lines)
     assert len({found.url for found in prose.pages}) == len(prose.pages)
-    assert {"msgspec", "python"} <= prose.sources.keys()
+    assert prose.sources.keys() == {"alembic", "python"}
+
+
+def test_a_subject_is_read_until_its_pages_are_full(monkeypatch):
+    monkeypatch.setattr("lc_assets.sample.prose.PAGE_CHARS", 2_000)
+    found = installed_prose(executor=LocalExecutor(), subjects={"one": "alembic"}).pages
+    long_pages = [
+        page for page in found if "alembic-" not in page.url and "LICENSE" not in page.url
+    ]
+    assert len(long_pages) == PAGES_OF_SUBJECT
