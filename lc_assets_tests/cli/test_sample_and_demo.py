@@ -48,7 +48,7 @@ def test_a_sample_is_written_and_its_numbers_said(lc, texts, tmp_path):
     assert said.code == 0
     kinds = "16 pages, 2 duplicates, 0 excerpts; 2 are listed as duplicates"
     assert f"18 documents in {tmp_path}/sample: {kinds}" in said.out
-    assert said.out.splitlines()[-1].endswith("--partition 2023-06")
+    assert said.out.splitlines()[-1].endswith("--snapshot 2023-06")
     again = lc(
         "sample", tmp_path / "sample", "--from", texts, "--snapshot", "2023-06", "--workers", 1
     )
