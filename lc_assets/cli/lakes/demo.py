@@ -43,6 +43,9 @@ HELDOUT_FRACTION = 0.1
 
 MIN_WORDS = 16_000
 SEQUENCE_LENGTH = 8192
+SAMPLE_WORKERS = 1
+"""Processes for the small sample: others would import the libraries and compile the kernels again.
+"""
 
 
 class Workplace:
@@ -143,6 +146,7 @@ def demo(
     started = time.monotonic()
     place = Workplace(folder, lake)
     if source is None:
+        workers = workers or SAMPLE_WORKERS
         place.set_up(recipe_text(row_tokens))
         path = place.sample / REPORT
         if path.is_file() and (found := decode_json(path, SampleReport)).finished:
