@@ -108,6 +108,11 @@ COMMANDS = {
         ignored=("out/dagster_home",),
         counted="out/lake",
     ),
+    "init": Command(
+        words="init HERE/out --source IN/docs.jsonl",
+        foreign=("notes.txt", ".staging-mine.txt", "out/.keep"),
+        workers=False,
+    ),
     "sample": Command(words="sample HERE/out --from IN/texts --snapshot 2023-06"),
     "build": in_lake(BUILD, ""),
     "rebuild": in_lake("rebuild --lake HERE/lake", "changed"),

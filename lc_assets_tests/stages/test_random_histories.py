@@ -74,6 +74,7 @@ class Histories(RuleBasedStateMachine):
 
     checked = HOLD
     compared_every = 1
+    root: Path | None = None
     steps = 0
     broken: ClassVar[Counter[str]] = Counter()
     shortest: ClassVar[dict[str, tuple[list[str], str]]] = {}
@@ -81,7 +82,7 @@ class Histories(RuleBasedStateMachine):
     @initialize(shards=st.lists(RECORDS, min_size=2, max_size=3))
     def begins(self, shards):
         """With one snapshot, and a second one where there are three shards."""
-        self.folder = Path(tempfile.mkdtemp(prefix="histories-"))
+        self.folder = Path(tempfile.mkdtemp(dir=self.root))
         self.world = World(self.folder / "world")
         for snapshot, tag, records in zip(
             (SNAPSHOTS[0], SNAPSHOTS[1], SNAPSHOTS[0]),
@@ -231,11 +232,10 @@ def without_fixed_costs():
 
 
 @without_fixed_costs()
-def run(n_steps, *, compared_every):
-    """Run histories until there were so many steps; return the machine."""
-    kind = type(
-        "Run", (Histories,), {"checked": checked_invariants(), "compared_every": compared_every}
-    )
+def run(n_steps, *, compared_every, root=None):
+    """Run histories in a folder until there were so many steps; return the machine."""
+    how = {"checked": checked_invariants(), "compared_every": compared_every, "root": root}
+    kind = type("Run", (Histories,), how)
     kind.broken, kind.shortest = Counter(), {}
     per_history = 12
     for number in range(50):
@@ -257,16 +257,16 @@ def run(n_steps, *, compared_every):
     return kind
 
 
-def test_some_histories():
+def test_some_histories(tmp_path):
     """A hundred steps; every 25th is compared with a build from nothing."""
-    assert run(100, compared_every=25).steps >= 100
+    assert run(100, compared_every=25, root=tmp_path).steps >= 100
 
 
 @pytest.mark.slow
-def test_many_histories():
+def test_many_histories(tmp_path):
     """Every third step is compared with a build from nothing."""
     started = time.process_time()
-    found = run(STEPS, compared_every=3)
+    found = run(STEPS, compared_every=3, root=tmp_path)
     print(f"\n{found.steps:,} steps, {time.process_time() - started:,.0f} CPU-seconds")
     for name in sorted(INVARIANTS):
         print(

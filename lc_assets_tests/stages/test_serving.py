@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.builds.lookups import ScannedTable
+from lc_assets.lake.receipts import Receipt, decode_json, with_checksum
+from lc_assets.lake.versions import write_receipt
 from lc_assets.orchestration.assets import findings_of
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage.row_lineage import row_index, rows_in
@@ -128,6 +130,7 @@ def test_a_snapshot_that_was_not_looked_through_fails(lake):
     )
     receipt = keys.home / "receipt.json"
     receipt.write_text(receipt.read_text().replace(keys.digest, "0" * 64))
+    write_receipt(keys.home, with_checksum(decode_json(receipt, Receipt)))
     found = served(lake, f"token_grid/{OLD}")
     assert not found.passed
     assert f"made before document_keys/{OLD}" in found.message

@@ -11,6 +11,7 @@ from lc_assets.builds.new_recipes import ROW_TOKENS, recipe_text
 from lc_assets.cli import options
 from lc_assets.cli.printing import say
 from lc_assets.errors import BadInput
+from lc_assets.publishing import publish_bytes, writing_in
 from lc_assets.sources.settings import SourceSettings
 from lc_assets.vocabulary import REDPAJAMA_V2
 
@@ -81,9 +82,9 @@ def init(
         path = root / name
         if path.exists() and path.read_text("utf-8") != content:
             raise BadInput(f"{path} has other content: choose another folder, or remove it")
-    for name, content in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(content, "utf-8")
+    with writing_in(root), writing_in(root / "project"):  # not below: the lake may lie there
+        for name, content in files.items():
+            publish_bytes(root / name, content.encode())
     say(f"{len(files):,} files in {root}. Next:")
     say(f"cd {shlex.quote(str(root))} && set -a && . ./.env && set +a")
     say("lc rebuild        # builds what is missing; or, in the UI: dg dev, or dagster dev")
