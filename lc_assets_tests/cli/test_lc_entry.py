@@ -21,7 +21,7 @@ COMMANDS = [
     *ALONE,
     *sorted(f"{name} {key.partition(':')[0]}" for name in GROUPS for key in GROUPS[name]),
 ]
-PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 PROGRAM = "from lc_assets.cli.main import main; main()"
 EXAMPLE = re.compile(r"Example: (lc [^\n]*)")
 
