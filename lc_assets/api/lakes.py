@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lc_assets.builds.building import context_for
-from lc_assets.builds.new_recipes import (
-    ROW_TOKENS,
-    RULES,
-    Preset,
-    recipe_text,
-    record_new_recipe,
-    sections_of,
-    source_at,
+from lc_assets.builds.new_recipes import ROW_TOKENS, RULES, Preset, record_new_recipe, source_at
+from lc_assets.builds.recipe_files import (
+    RECIPE_FILE,
+    read_recipe,
+    recorded_content,
+    recorded_recipe,
 )
-from lc_assets.builds.recipe_files import RECIPE_FILE, read_recipe, recorded_recipe
 from lc_assets.builds.settings.longpack import HtmlIndexSettings
 from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import LcError
@@ -64,17 +61,18 @@ def build(
         BadInput: when the lake was built by other settings, or an argument is not acceptable.
         LcError: when a partition cannot be built; the others are.
     """
-    content = recipe_text(
+    recorded = record_new_recipe(
+        str(lake),
         source_at(str(source), SourceSettings(path=".")),
         rules=rules,
         min_words=min_words,
         row_tokens=row_tokens,
-        linked=sections_of(preset, pages or HtmlIndexSettings()),
+        preset=preset,
+        pages=pages or HtmlIndexSettings(),
     )
-    recorded = record_new_recipe(str(lake), content)
     context = _context(lake, recorded, str(source), crawl, workers)
     plans = planner_of(context, look=True)
-    with context.lake.holding_note(RECIPE_FILE, content.encode()):
+    with context.lake.holding_note(RECIPE_FILE, recorded_content(str(lake), recorded)):
         made = rebuild(plans, functools.partial(build_run, context, lambda _plan, _built: None))
     if made.failed or made.left:
         reasons = [reason for plan in made.left for reason in plan.reasons]
@@ -118,9 +116,7 @@ def _context(
         read_recipe(recipe),
         upstream=upstream,
         crawl=crawl,
-        executor="",
         workers=workers or os.cpu_count() or 1,
-        task_seconds=0,
         watch=on_terminal,
         say=print,
     )

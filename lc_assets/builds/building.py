@@ -241,9 +241,9 @@ def context_for(
     *,
     upstream: str,
     crawl: str,
-    executor: str,
+    executor: str = "",
     workers: int,
-    task_seconds: float,
+    task_seconds: float = 0,
     watch: Watch,
     say: Callable[[str], object],
 ) -> BuildContext:

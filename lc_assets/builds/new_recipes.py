@@ -29,10 +29,14 @@ Preset = Literal["none", "longpack", "paper"]
 """Whether pages are packed along their links, and by which settings."""
 
 
+def absolute(place: str) -> str:
+    """An absolute path; a URL as it is."""
+    return place if "://" in place else str(Path(place).absolute())
+
+
 def source_at(path: str, settings: SourceSettings) -> SourceSettings:
     """The source at a path or URL."""
-    absolute = path if "://" in path else str(Path(path).absolute())
-    return msgspec.structs.replace(settings, path=absolute)
+    return msgspec.structs.replace(settings, path=absolute(path))
 
 
 def recipe_text(
@@ -93,7 +97,7 @@ row_tokens = {row_tokens}
     return found
 
 
-def sections_of(preset: Preset, pages: HtmlIndexSettings) -> dict[str, Settings]:
+def _sections_of(preset: Preset, pages: HtmlIndexSettings) -> dict[str, Settings]:
     """Sections of a recipe that packs pages along their links; none when it does not."""
     if preset == "none":
         return {}
@@ -117,12 +121,28 @@ def source_name(source: str) -> str:
     return safe if safe[0].isalpha() else f"s{safe}"
 
 
-def record_new_recipe(lake: str, content: str) -> Path | None:
-    """Record a recipe in a lake that has none or the same; return the recorded file.
+def record_new_recipe(
+    lake: str,
+    source: SourceSettings,
+    *,
+    rules: str,
+    min_words: int,
+    row_tokens: int,
+    preset: Preset,
+    pages: HtmlIndexSettings,
+) -> Path | None:
+    """Record the recipe for a source in a lake that has none or the same; return the recorded file.
 
     Raises:
         BadInput: when the lake has another.
     """
+    content = recipe_text(
+        source,
+        rules=rules,
+        min_words=min_words,
+        row_tokens=row_tokens,
+        linked=_sections_of(preset, pages),
+    )
     found = recorded_recipe(lake)
     if found is None:
         open_lake(lake).replace_note(RECIPE_FILE, content.encode())

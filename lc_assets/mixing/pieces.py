@@ -2,7 +2,7 @@
 
 With ``--dataloader-inter-document-masking`` Megatron takes the boundaries of documents within a
 sample from its index, not from tokens. Over rows as documents it sees none; over pieces it shuffles
-them and cuts them anew. So the index of the rows is restated over pieces: the same tokens in the
+them and cuts them again. So the index of the rows is restated over pieces: the same tokens in the
 same order, and every piece a document; so is the padding at a row's end.
 
 Source: Megatron-LM ``gpt_dataset.py`` (``_query_document_sample_shuffle_indices``), core 0.19.2.

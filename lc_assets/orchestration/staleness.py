@@ -68,7 +68,7 @@ def staleness_checks(
         failure = ""
         try:
             plans = planner.plans()
-        except LcError as error:  # what was built stands all the same
+        except LcError as error:  # what was built is published
             failure = f"the planner failed: {type(error).__name__}: {error}"
         for stage, asset in asset_of.items():
             if asset in chosen:
@@ -98,8 +98,8 @@ def staleness_sensor(
         now = {made.name: why(made) for made in plans if made.status != "current"}
         changed = [made for made in plans if before.get(made.name) != now.get(made.name)]
         planned, stages = ({made.stage for made in some} for some in (plans, changed))
-        known = warned_of(context.instance, asset_of.values())
         newest = _newest(context.instance, asset_of.values())
+        known = _warned(context.instance, asset_of.values(), newest)
         results = {asset: verdict(stage, asset, plans) for stage, asset in asset_of.items()}
         evaluations = [
             dg.AssetCheckEvaluation(
@@ -131,8 +131,15 @@ def warned_of(
     instance: dg.DagsterInstance, assets: Collection[dg.AssetKey]
 ) -> dict[dg.AssetKey, bool | None]:
     """Asset → whether the check warns; None where no result is of the newest materialization."""
+    return _warned(instance, assets, _newest(instance, assets))
+
+
+def _warned(
+    instance: dg.DagsterInstance,
+    assets: Collection[dg.AssetKey],
+    newest: Mapping[dg.AssetKey, AssetCheckEvaluationTargetMaterializationData],
+) -> dict[dg.AssetKey, bool | None]:
     keys = [dg.AssetCheckKey(asset, CHECK) for asset in assets]
-    newest = _newest(instance, assets)
     warned: dict[dg.AssetKey, bool | None] = dict.fromkeys(assets)
     for key, record in instance.event_log_storage.get_latest_asset_check_execution_by_key(
         keys

@@ -62,8 +62,8 @@ def test_a_folder_without_receipt_is_no_version(tmp_path):
     [(b'"code_version": "1"', b'"code_version": "1" '), (b'"extra": {}', b'"extra": {"a": 1}')],
 )
 def test_a_changed_receipt_is_damage(tmp_path, old, new):
-    """White space, and a count that no digest of a file covers: whoever reads it is told, also for
-    a summary of it.
+    """White space, or a count that no file's digest covers: every reader refuses it, also its
+    summary.
     """
     partition, version = a_version(tmp_path)
     partition.point_at(version)

@@ -7,15 +7,7 @@ import msgspec
 import typer
 from typer import Option
 
-from lc_assets.builds.new_recipes import (
-    ROW_TOKENS,
-    RULES,
-    Preset,
-    recipe_text,
-    record_new_recipe,
-    sections_of,
-    source_at,
-)
+from lc_assets.builds.new_recipes import ROW_TOKENS, RULES, Preset, record_new_recipe, source_at
 from lc_assets.builds.settings.documents import FilteringSettings
 from lc_assets.builds.settings.longpack import HtmlIndexSettings
 from lc_assets.builds.settings.rows import GriddingSettings
@@ -85,14 +77,15 @@ def build(
 
     Example: lc build --source corpus --lake lake --rules gopher-paper --row-tokens 2048
     """
-    text = recipe_text(
+    recorded = record_new_recipe(
+        lake,
         source_at(source, reading),
         rules=filtering.rules,
         min_words=filtering.min_words,
         row_tokens=grid.row_tokens,
-        linked=sections_of(linking.preset, pages),
+        preset=linking.preset,
+        pages=pages,
     )
-    recorded = record_new_recipe(lake, text)
     where = LakeOptions(lake=lake, upstream=source, crawl=linking.crawl, recipe=recorded)
     execution = ExecutionOptions(workers=workers)
     context = context_of(where, execution)

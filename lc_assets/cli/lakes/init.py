@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from lc_assets.builds.new_recipes import ROW_TOKENS, recipe_text
+from lc_assets.builds.new_recipes import ROW_TOKENS, absolute, recipe_text, source_at
 from lc_assets.cli import options
 from lc_assets.cli.printing import say
 from lc_assets.errors import BadInput
@@ -64,11 +64,11 @@ def init(
     root = folder.absolute()
     places = {
         "DAGSTER_HOME": str(root),
-        "LC_ROOT": _absolute(lake) if lake else str(root / "lake"),
+        "LC_ROOT": absolute(lake) if lake else str(root / "lake"),
         "LC_RECIPE": str(root / "recipe.toml"),
-        "LC_UPSTREAM": _absolute(source or upstream),
+        "LC_UPSTREAM": absolute(source or upstream),
     }
-    own = SourceSettings(path=_absolute(source)) if source else None
+    own = source_at(source, SourceSettings(path=".")) if source else None
     files = {
         "dagster.yaml": instance_settings(),
         "workspace.yaml": WORKSPACE,
@@ -93,7 +93,3 @@ def init(
 def instance_settings() -> str:
     """The content of dagster.yaml: limits, pools, monitoring and retries of runs."""
     return resources.files("lc_assets").joinpath("presets/dagster.yaml").read_text("utf-8")
-
-
-def _absolute(place: str) -> str:
-    return place if "://" in place else str(Path(place).absolute())

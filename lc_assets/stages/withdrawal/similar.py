@@ -9,8 +9,9 @@ has, or has with another digest, is not compared.
 """
 
 import contextlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,19 +82,26 @@ def near_copies(
         for pairs in candidates(read_npy(sketches), index, threshold):
             for place, other in pairs.tolist():
                 of_place.setdefault(place, []).append(other)
-        filtered, wanted = inputs[f"filtered_documents/{key}"], np.array(sorted(of_place))
-        for table, places in parts_of(path, filtered, wanted) if of_place else ():
-            columns = ["id", *text_columns(privacy)]
-            for place, line in zip(places, read_lines(table, columns, batch_lines=16), strict=True):
-                if place not in of_place:
-                    continue
-                text = tokenized_text(line, privacy).text
-                ours = shingle_hashes(text, shingles.size, shingles.of)
-                for other in of_place[place]:
-                    near = -jaccard(ours, sets[other]), names[other]
-                    if near[0] <= -threshold and names[other] != line["id"]:
-                        found[line["id"]] = min(found.get(line["id"], near), near)
+        filtered = inputs[f"filtered_documents/{key}"]
+        for place, line in _lines_at(path, filtered, of_place, ["id", *text_columns(privacy)]):
+            text = tokenized_text(line, privacy).text
+            ours = shingle_hashes(text, shingles.size, shingles.of)
+            for other in of_place[place]:
+                near = -jaccard(ours, sets[other]), names[other]
+                if near[0] <= -threshold and names[other] != line["id"]:
+                    found[line["id"]] = min(found.get(line["id"], near), near)
     return found
+
+
+def _lines_at(
+    keys: Path, filtered: Published, wanted: Collection[int], columns: Sequence[str]
+) -> Iterator[tuple[int, Line]]:
+    """Filtered documents of a snapshot at some places of its keys, with the place."""
+    for table, places in parts_of(keys, filtered, np.array(sorted(wanted))) if wanted else ():
+        lines = read_lines(table, columns, batch_lines=16)
+        yield from (
+            (place, line) for place, line in zip(places, lines, strict=True) if place in wanted
+        )
 
 
 def _texts(

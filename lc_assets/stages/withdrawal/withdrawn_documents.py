@@ -231,8 +231,8 @@ def _spared(check_input: CheckInput) -> list[Any]:
 
 
 def every_listed_document_is_where_it_was(check_input: CheckInput) -> CheckResult:
-    """No entry names an id at which another content stands than before: both are withdrawn then;
-    name the digest instead.
+    """No entry names an id whose content has changed: the old and the new content are then
+    withdrawn; name the digest instead.
     """
     n_moved = check_input.counts.extra.get(MOVED, 0)
     return CheckResult(
