@@ -6,7 +6,7 @@ change what they mean. Everything else may change. Each is imported when it is f
 
 from typing import Any
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 _PUBLIC = {
     "DataSet": "loaders.data_sets",
