@@ -1,19 +1,7 @@
 """The commands of ``lc``: lists them and prints errors in one sentence.
 
 The module of a command is imported when the command is used, so that ``lc --help`` is fast.
-docs/command-line.md shows each command.
-
-=====  =========================================================================================
-exit   meaning
-=====  =========================================================================================
-0      done
-1      an error in the data or the environment
-2      invalid arguments, or not found
-3      `lc plan`, `lc rebuild --dry-run`: something is out of date; `lc prune --purge`: a version
-       still holds withdrawn documents
-130    stopped by Ctrl-C
-143    stopped by SIGTERM
-=====  =========================================================================================
+docs/command-line.md has the table of exit statuses.
 """
 
 import gc
@@ -28,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import lc_assets
 from lc_assets.cli.main import report_end
-from lc_assets.errors import BadInput, LcError, NotPublished
+from lc_assets.errors import LcError
 
 COMMAND_GROUPS = {
     "Build": {
@@ -90,6 +78,7 @@ class LazyCommand(TyperCommand):
     def loaded(self) -> Any:
         """The command itself, imported."""
         from lc_assets.cli.options import with_options
+        from lc_assets.cli.reports import with_reports
 
         module = importlib.import_module(self.module)
         function = getattr(module, f"{self.name}_", None) or getattr(module, f"{self.name}")
@@ -98,7 +87,7 @@ class LazyCommand(TyperCommand):
             add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
         )
         single.command(self.name, help=words, epilog=f"\b\nExample: {example}")(
-            with_options(function)
+            with_reports(with_options(function))
         )
         return typer.main.get_command(single)
 
@@ -148,9 +137,10 @@ class MainGroup(TyperGroup):
                 sys.stdout.flush()
         except LcError as error:
             from lc_assets.cli.printing import print_error
+            from lc_assets.cli.reports import exit_status
 
             print_error(str(error))
-            raise typer.Exit(2 if isinstance(error, BadInput | NotPublished) else 1) from error
+            raise typer.Exit(exit_status(error)) from error
         except (KeyboardInterrupt, OSError, RuntimeError) as error:
             raise typer.Exit(report_end(error)) from error
 

@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lc_assets.cli.reports import Quantity, report
+
 if TYPE_CHECKING:
     from lc_assets.counts import Counts
 
@@ -30,16 +32,24 @@ def out() -> Console:
 
 def print_error(sentence: str) -> None:
     """Print an error on standard error, in red on a terminal."""
+    if (made := report()) and sentence not in made.errors:
+        made.errors.append(sentence)
     _console(sys.stderr).print(Text(harmless(sentence), style="red"), soft_wrap=True)
 
 
 def say(sentence: str = "", *, style: str = "") -> None:
     """Print a line."""
+    if made := report():
+        made.say(sentence)
+        return
     out().print(Text(harmless(sentence), style=style), soft_wrap=True)
 
 
 def heading(words: str) -> None:
     """Print a line that opens a section."""
+    if made := report():
+        made.open_section(words)
+        return
     say()
     say(words, style="bold")
 
@@ -53,6 +63,9 @@ def table(columns: Sequence[str], lines: Iterable[Sequence[Any]], *, title: str 
         title: a line above it.
     """
     cells = [list(line) for line in lines]
+    if made := report():
+        made.add_table(title, columns, cells)
+        return
     drawn = Table(
         box=box.SIMPLE_HEAD,
         title=Text(title) if title else None,
@@ -69,6 +82,9 @@ def table(columns: Sequence[str], lines: Iterable[Sequence[Any]], *, title: str 
 
 def facts(lines: Iterable[tuple[str, Any]]) -> None:
     """Print names with their values, one a line."""
+    if made := report():
+        made.add_facts(dict(lines))
+        return
     drawn = Table.grid(padding=(0, 2))
     drawn.add_column()
     drawn.add_column(overflow="fold")
@@ -101,7 +117,7 @@ def shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else "".join(map(_escaped, str(value)))
 
 
-def sized(n_bytes: int) -> str:
+def sized(n_bytes: int) -> Quantity:
     """A human-readable size, in powers of 1,000.
 
     >>> sized(0), sized(999), sized(1_500), sized(8_388_608)
@@ -110,23 +126,22 @@ def sized(n_bytes: int) -> str:
     value, unit = float(n_bytes), 0
     while value >= 999.95 and unit < len(_UNITS) - 1:
         value, unit = value / 1000, unit + 1
-    return f"{value:.1f} {_UNITS[unit]}" if unit else f"{n_bytes} bytes"
+    return Quantity(f"{value:.1f} {_UNITS[unit]}" if unit else f"{n_bytes} bytes", n_bytes)
 
 
-def lasted(seconds: float) -> str:
+def lasted(seconds: float) -> Quantity:
     """A human-readable duration.
 
     >>> lasted(0.25), lasted(75), lasted(7260)
     ('0.2 s', '1 min 15 s', '2 h 01 min')
     """
-    if round(seconds, 1) < 60:
-        return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return (
-        f"{minutes} min {rest:02d} s"
-        if minutes < 60
-        else f"{minutes // 60} h {minutes % 60:02d} min"
-    )
+    words = f"{minutes // 60} h {minutes % 60:02d} min"
+    if minutes < 60:
+        words = f"{minutes} min {rest:02d} s"
+    if round(seconds, 1) < 60:
+        words = f"{seconds:.1f} s"
+    return Quantity(words, seconds)
 
 
 def visible(text: str) -> str:

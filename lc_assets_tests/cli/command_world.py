@@ -16,7 +16,7 @@ OVER_FILES = {
     "minhash": "minhash corpus.jsonl {out}",
     "dedup": "dedup corpus.jsonl {out} --threshold 0.8 --paragraphs 2",
     "decontaminate": "decontaminate corpus.jsonl {out} --against items.jsonl",
-    "links": "links crawl.warc.gz {out} --json links",
+    "links": "links crawl.warc.gz {out} --jsonl links",
     "longpack": "longpack pages.jsonl {out} --warc crawl.warc.gz --any-language --rest",
     "referrals": "referrals corpus.jsonl {out} --max-df 1",
     "buckets": "buckets corpus.jsonl {out} --edges 16,64",

@@ -26,7 +26,7 @@ def test_the_command_prints_what_was_compared_and_ends_with_1_at_a_fault(lc, lak
     )
     said = lc("audit", lake.lake.root, "--recipe", recipe, "--json")
     assert said.code == 1
-    lines = json.loads(said.out)
+    lines = json.loads(said.out)["comparisons"]
     assert {line["where"] for line in lines if line["wrong"]} == {
         f"token_grid/{OLD}",
         f"packed_rows/{OLD}",

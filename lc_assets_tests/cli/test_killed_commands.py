@@ -126,7 +126,7 @@ COMMANDS = {
     "minhash": over_files("minhash IN/docs.jsonl IN/more.jsonl HERE/out --fast"),
     "dedup": over_files("dedup IN/docs.jsonl IN/more.jsonl HERE/out --paragraphs 20"),
     "decontaminate": over_files("decontaminate IN/docs.jsonl HERE/out --against IN/evals.jsonl"),
-    "links": over_files("links IN/crawl.warc.gz HERE/out --json links"),
+    "links": over_files("links IN/crawl.warc.gz HERE/out --jsonl links"),
     "longpack": over_files(
         "longpack IN/pages.jsonl HERE/out --warc IN/crawl.warc.gz --any-language --rest"
     ),

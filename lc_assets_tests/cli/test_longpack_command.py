@@ -113,7 +113,7 @@ def test_what_it_writes_is_read_by_others(lc, crawl):
 
 
 def test_links_are_listed(lc, crawl):
-    said = lc("links", crawl / "crawl.warc.gz", crawl / "out", "--json", "links", "--workers", 1)
+    said = lc("links", crawl / "crawl.warc.gz", crawl / "out", "--jsonl", "links", "--workers", 1)
     assert said.code == 0
     assert f"{N_PAGES} pages = {N_PAGES} read + 0 not" in said.out
     assert re.search(r"links +24", said.out)

@@ -24,6 +24,7 @@ from lc_assets.builds.settings.documents import (
 )
 from lc_assets.cli import options
 from lc_assets.cli.printing import heading, print_error, say, table
+from lc_assets.cli.reports import report
 from lc_assets.cli.setting_options import settings_options
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
@@ -192,6 +193,8 @@ def signals(corpus: options.Corpus, lang: options.Lang = "", lists: ListSettings
     Example: lc signals corpus signals --lang en --stop-words stop_words.json
     """
     known, out = lists_of(lists), corpus.out
+    if out == STDOUT and report():
+        raise BadInput("OUT - is for signals alone: leave out --json and --quiet")
     settings = {
         "filtered_documents": FilteringSettings(rules=NO_RULES, min_words=0, lists=lists),
         "document_signals": DocumentSignalSettings(lines=True),

@@ -44,14 +44,14 @@ SHOWN_CHARS = 40
 
 def links(
     corpus: options.Corpus,
-    reading: PageLinkSettings = settings_options(PageLinkSettings(), "extractor", lists="--json"),
+    reading: PageLinkSettings = settings_options(PageLinkSettings(), "extractor", lists="--jsonl"),
 ) -> None:
     """Find the pages that every page links to, and with which words.
 
     OUT is a lake: `page_links` holds the targets of each page. Prints counts of records and links
     by outcome, and the pages that most pages of their own host link to: portals.
 
-    Example: lc links crawl/2023-06 out --json links
+    Example: lc links crawl/2023-06 out --jsonl links
     """
     built = corpus.build("page_links", {"page_links": reading}, together=True)
     _show_links(built.stages)

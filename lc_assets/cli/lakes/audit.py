@@ -9,8 +9,8 @@ from typer import Option
 from lc_assets.builds.recipe_files import read_recipe, recorded_recipe
 from lc_assets.cli import options
 from lc_assets.cli.printing import print_error, say, table
+from lc_assets.cli.reports import add_results
 from lc_assets.lake.bucket_lake import open_lake
-from lc_assets.lake.receipts import encode_json
 from lc_assets.lake.releases import lake_of_release
 
 FAULTY = 1
@@ -21,7 +21,6 @@ def audit(
     release: Annotated[
         str | None, Option(help="A release of the lake instead of what is published.")
     ] = None,
-    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     recipe: options.Recipe = None,
     withdrawn: options.Withdrawn = "",
 ) -> None:
@@ -41,12 +40,10 @@ def audit(
     named = named_by(settings.withdrawn_documents)
     found = Audit(opened if release is None else lake_of_release(opened, release), *named).run()
     faults = [one.sentence for one in found if one.wrong]
-    if json:
-        typer.echo(encode_json(found).decode(), nl=False)
-    else:
-        columns = ("what", "where", "compared", "wrong")
-        table(columns, [msgspec.structs.astuple(one)[: len(columns)] for one in found])
-        say(f"{len(found):,} comparisons, {len(faults):,} with faults")
+    add_results(comparisons=found)
+    columns = ("what", "where", "compared", "wrong")
+    table(columns, [msgspec.structs.astuple(one)[: len(columns)] for one in found])
+    say(f"{len(found):,} comparisons, {len(faults):,} with faults")
     for sentence in faults:
         print_error(sentence)
     raise typer.Exit(FAULTY if faults else 0)

@@ -3,13 +3,12 @@
 from typing import Annotated
 
 import msgspec
-import typer
-from typer import Argument, Option
+from typer import Argument
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import heading, say, table
+from lc_assets.cli.reports import add_results
 from lc_assets.lake.bucket_lake import open_lake
-from lc_assets.lake.receipts import encode_json
 from lc_assets.stages.releases import comparing
 from lc_assets.stages.releases.comparing import Difference
 
@@ -25,7 +24,6 @@ def diff(
     ],
     after: Annotated[str, Argument(metavar="B", help="The same.")],
     lake: options.Lake = "lake",
-    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show which documents, rows and tokens were added, removed and moved from A to B, and which
     settings, rules, code and libraries differ.
@@ -34,10 +32,8 @@ def diff(
     """
     folder = open_lake(lake)
     found = comparing.compare(comparing.data_set(folder, before), comparing.data_set(folder, after))
-    if json:
-        typer.echo(encode_json(found).decode(), nl=False)
-    else:
-        _show_difference(found)
+    add_results(**msgspec.structs.asdict(found))
+    _show_difference(found)
 
 
 def _show_difference(found: Difference) -> None:

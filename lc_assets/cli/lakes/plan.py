@@ -14,9 +14,9 @@ from lc_assets.builds.recipe_files import read_recipe, recorded_recipe
 from lc_assets.builds.stage import BuildContext
 from lc_assets.cli import options
 from lc_assets.cli.printing import lasted, say, sized, table
+from lc_assets.cli.reports import add_results
 from lc_assets.execution.progress import on_terminal
 from lc_assets.lake.bucket_lake import open_lake
-from lc_assets.lake.receipts import encode_json
 from lc_assets.records import record
 from lc_assets.stages import costing
 from lc_assets.stages.catalogue import refused_by
@@ -26,8 +26,6 @@ from lc_assets.stages.snapshots import chosen_snapshots, planner_of
 from lc_assets.vocabulary import REDPAJAMA_V2
 
 OUT_OF_DATE = 3
-PLAN_FORMAT = 1
-"""Version of the shape that ``--json`` prints: raised when a field changes its meaning or goes."""
 
 
 @record
@@ -67,7 +65,6 @@ def plan(
         ),
     ] = False,
     every: Annotated[bool, Option("--all", help="Show what is current too.")] = False,
-    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     calibrate: Annotated[
         bool,
         Option(
@@ -86,12 +83,9 @@ def plan(
 
     Example: lc plan --lake lake --look-upstream
     """
-    context = context_of(recipe_of_lake(where, quiet=json), ExecutionOptions())
+    context = context_of(recipe_of_lake(where), ExecutionOptions())
     plans = planner_of(context, where.snapshot, look=look_upstream)()
-    if json:
-        shown = [made for made in plans if every or made.status != "current"]
-        typer.echo(encode_json({"format": PLAN_FORMAT, "partitions": shown}).decode(), nl=False)
-        raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
+    add_results(partitions=[made for made in plans if every or made.status != "current"])
     filled = _calibrated(context, where.snapshot) if calibrate else list
     behind = show_plans(context, plans, every=every, filled=filled)
     raise typer.Exit(OUT_OF_DATE if behind else 0)
@@ -114,15 +108,14 @@ def _calibrated(
     return found.filled
 
 
-def recipe_of_lake(where: LakeOptions, *, quiet: bool = False) -> LakeOptions:
+def recipe_of_lake(where: LakeOptions) -> LakeOptions:
     """The same with the recipe that the lake was last built by, unless one is named; prints
-    which, unless ``quiet``.
+    which.
     """
     recorded = recorded_recipe(where.lake) if where.recipe is None else None
     if recorded is None:
         return where
-    if not quiet:
-        say(f"recipe: {recorded}, by which the lake was last built")
+    say(f"recipe: {recorded}, by which the lake was last built")
     return replace(where, recipe=recorded)
 
 
