@@ -3,7 +3,7 @@
 A version's fingerprint covers all of its inputs, so one changed file upstream makes a new version
 of the whole snapshot. A shard has its own fingerprint: stage, code version, settings, and its own
 inputs. ``shards.jsonl`` of a version lists each shard's fingerprint, counts and files; a newer
-version reuses the files where the fingerprint is the same (docs/decisions/0009).
+version reuses the files where the fingerprint is the same (docs/decisions.md, 0009).
 """
 
 from collections.abc import Callable, Iterable, Mapping

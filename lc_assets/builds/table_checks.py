@@ -1,6 +1,6 @@
 """Tables are checked against their schemas with Arrow; pandera describes what fails.
 
-docs/decisions/0017 says why.
+docs/decisions.md, 0017, says why.
 """
 
 from collections.abc import Sequence

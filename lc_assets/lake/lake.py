@@ -11,7 +11,7 @@ A version's name is the digest of everything that determines its bytes: stage, k
 settings and the digests of its inputs. A rerun of the same work therefore finds its own unfinished
 folder and continues there, two runs of the same work write the same bytes to the same files, a
 reader that has a version open keeps it while a newer one is published, and a path that names a
-version always means the same bytes (docs/decisions/0001).
+version always means the same bytes (docs/decisions.md, 0001).
 
 A receipt's ``digest`` covers the published files only: it is the asset's Dagster data version, and
 a rebuild that gives the same bytes makes nothing downstream stale but what names the version or

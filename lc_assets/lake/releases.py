@@ -2,7 +2,7 @@
 
 ``releases/{name}.json`` pins versions of what is served (the global order, the grids it is over,
 mixes, Megatron's files) by their names and digests. It is published once and never overwritten;
-the versions it pins never change, because no version does (docs/decisions/0001), and `lc prune`
+the versions it pins never change, because no version does (docs/decisions.md, 0001), and `lc prune`
 keeps them. A release is read through a `pinned_lake`, in which the pinned versions are the
 published ones.
 

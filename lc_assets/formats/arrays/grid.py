@@ -2,7 +2,7 @@
 
 Shapes and metadata: `formats.arrays.grid_layout`; shuffling and rolling: `lc_assets.tokens`;
 caching: `loaders.cache`. zarr-python >= 3 and tensorstore read these arrays; why neither is used
-here: docs/decisions/0006-own-shards.md.
+here: docs/decisions.md, 0006.
 
 Source: Zarr v3 core specification and its ``sharding_indexed`` codec with ``index_location: end``;
 RFC 8878 for zstd frames.

@@ -45,7 +45,7 @@ MOST_INNER = 2**16
 
 def grid_dtype(vocab_size: int) -> np.dtype[Any]:
     """Dtype of a grid's ids: uint16 unless its largest number is an id of the vocabulary
-    (docs/decisions/0005).
+    (docs/decisions.md, 0005).
 
     >>> grid_dtype(65_535), grid_dtype(65_536)
     (dtype('uint16'), dtype('uint32'))

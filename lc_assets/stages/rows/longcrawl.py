@@ -3,7 +3,7 @@ rebuild.
 
 Each row has its own priority, and each grid is sorted by it. Merging the grids by priority
 interleaves uniform shuffles and gives the uniform shuffle of the union. A new snapshot's rows are
-inserted between the others, which keep their order and are not rewritten (docs/decisions/0003).
+inserted between the others, which keep their order and are not rewritten (docs/decisions.md, 0003).
 """
 
 from collections.abc import Mapping
