@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lc_assets
+from lc_assets_tests import made_pages
 from lc_assets_tests.grid_builders import write_lake, zipf_ids
 
 ROOT = Path(__file__).parents[1]
@@ -17,6 +18,8 @@ README = ROOT / "README.md"
 PAPERS = [README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FORMATS = sorted((ROOT / "docs" / "formats").glob("*.md"))
 FIRST_SCREEN = 25
+APPENDIX = {"decisions", "chunking", "campaigns", "figures", "names"}
+MOST_WORDS, MOST_WORDS_OF_CHANGES = 30_000, 900
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)")
@@ -143,6 +146,29 @@ def test_ci_runs_the_readmes_lines():
         mark = f"<!-- run: {name} -->"
         assert mark in ci
         assert readme.count(mark) == readme.count(f"{mark}\n```bash\n") == 1
+
+
+def words(path: Path) -> int:
+    """Words of a page outside its fenced blocks: what has a letter or a digit between spaces."""
+    text = BLOCK.sub("", path.read_text("utf-8"))
+    return sum(1 for word in text.split() if re.search(r"\w", word))
+
+
+def test_people_can_read_it_all():
+    r"""Pages that people wrote for users: not those that are made, the appendix, the changelog.
+
+    ``python -c "from lc_assets_tests.test_papers import *; print(*counted(), sep='\\n')"`` lists
+    them, the longest last.
+    """
+    assert sum(n for n, _name in counted()) <= MOST_WORDS
+    assert words(ROOT / "CHANGELOG.md") <= MOST_WORDS_OF_CHANGES
+
+
+def counted() -> list[tuple[int, str]]:
+    """The number of words and the name of each page that people wrote for users."""
+    others = {ROOT / "CHANGELOG.md", *made_pages.pages(ROOT)}
+    pages = [path for path in PAPERS if path not in others and path.stem not in APPENDIX]
+    return sorted((words(path), named(path)) for path in pages)
 
 
 def test_every_benchmark_has_its_figures():
