@@ -11,11 +11,15 @@ from lc_assets.builds.building import context_for
 from lc_assets.builds.recipe_files import read_recipe, record_recipe
 from lc_assets.builds.shard_runs import log_shards_to
 from lc_assets.builds.stage import BuildContext
-from lc_assets.errors import Busy, LcError, StorageFull, Unreachable, WorkerDied
+from lc_assets.errors import BadInput, Busy, LcError, StorageFull, Unreachable, WorkerDied
 from lc_assets.execution.progress import in_log, on_terminal, silent
+from lc_assets.lake.bucket import SCHEME
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
 from lc_assets.vocabulary import REDPAJAMA_V2
+
+LAKE = "lc_assets/lake"
+"""Where Dagster's storage has the lake that its history is of."""
 
 SHARD_LOG = "shards.jsonl"
 """File beside a run's output in Dagster's storage, with a line per shard."""
@@ -70,6 +74,8 @@ class BuildContextResource(dg.ConfigurableResource):
             where = Path(step.instance.storage_directory()) / step.run_id / SHARD_LOG
         before = _size_of(where)
         try:
+            if step is not None:
+                claim_history(step.instance, self.lake)
             record_recipe(self.lake, Path(self.recipe) if self.recipe else None)
             with log_shards_to(where):
                 yield self.build_context(log)
@@ -102,6 +108,24 @@ class BuildContextResource(dg.ConfigurableResource):
     def lake_folder(self) -> Lake:
         """The lake."""
         return open_lake(self.lake)
+
+
+def claim_history(instance: dg.DagsterInstance, lake: str) -> None:
+    """Note in Dagster's history which lake it is of: assets of all lakes have the same keys, so
+    that events of another lake would make this one's stale.
+
+    Raises:
+        BadInput: when it is of another lake that still exists.
+    """
+    here = lake if lake.startswith(SCHEME) else str(Path(lake).resolve())
+    storage = instance.daemon_cursor_storage
+    other = storage.get_cursor_values({LAKE}).get(LAKE, here)
+    if other != here and (other.startswith(SCHEME) or Path(other).exists()):
+        raise BadInput(
+            f"this Dagster history is of the lake {other}, not of {here}: set DAGSTER_HOME to "
+            "another folder"
+        )
+    storage.set_cursor_values({LAKE: here})
 
 
 def _size_of(path: Path | None) -> int:

@@ -20,6 +20,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.orchestration.automation import DagsterPlanner
+from lc_assets.orchestration.resources import claim_history
 from lc_assets.stages.planning import Plan
 
 CHECK = "is_up_to_date"
@@ -91,9 +92,10 @@ def staleness_sensor(
     )
     def staleness(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         try:
+            claim_history(context.instance, planner.lake().url)
             plans = planner.plans()
         except LcError as error:
-            return dg.SensorResult(skip_reason=f"the planner failed: {error}")
+            return dg.SensorResult(skip_reason=f"nothing is recorded: {error}")
         before = msgspec.json.decode(context.cursor or "{}", type=dict[str, str])
         now = {made.name: why(made) for made in plans if made.status != "current"}
         changed = [made for made in plans if before.get(made.name) != now.get(made.name)]

@@ -3,6 +3,7 @@ asked, 1 when something failed.
 """
 
 import re
+import shutil
 
 import dagster as dg
 import msgspec
@@ -158,6 +159,24 @@ def test_through_dagster_the_history_has_it(rebuild, tmp_path, monkeypatch):
     assert (again.code, again.out.count("materialized")) == (0, 0)
     with dg.DagsterInstance.from_config(str(home)) as instance:
         assert instance.get_runs_count() == n_runs
+
+
+def test_a_history_is_of_one_lake(rebuild, tmp_path, monkeypatch):
+    """Events of another lake would make this one's assets stale; a lake that was moved is known."""
+    skip_plots(monkeypatch)
+    home, other, moved = (tmp_path / name for name in ("home", "other", "moved"))
+    shutil.copytree(rebuild.here / "lake", other)
+    change = ("samples = 60", "samples = 50")
+    assert rebuild("--dagster-home", home, change=change).code == 0
+    said = rebuild("--dagster-home", home, lake=other, change=change)
+    assert said.code == 2
+    assert said.err == (
+        f"this Dagster history is of the lake {rebuild.here / 'lake'}, not of {other}: set "
+        "DAGSTER_HOME to another folder\n"
+    )
+    (rebuild.here / "lake").rename(moved)
+    change = ("samples = 60", "samples = 40")
+    assert rebuild("--dagster-home", home, lake=moved, change=change).code == 0
 
 
 def test_through_dagster_a_failure_is_named_with_its_run(rebuild, monkeypatch, tmp_path):

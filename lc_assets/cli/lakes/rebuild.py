@@ -172,12 +172,14 @@ def _by_dagster(
     """Build by runs of Dagster in this process, recorded in the history below ``home``."""
     from lc_assets.definitions import build_defs
     from lc_assets.orchestration.automation import instance_at, recorder
+    from lc_assets.orchestration.resources import claim_history
 
     settings = asdict(where) | asdict(execution)
     settings |= {"recipe": str(where.recipe or ""), "workers": execution.n_workers}
     del settings["snapshot"]
     defs = build_defs(snapshots=str(own or ""), on_terminal=True, **settings)
     with instance_at(home) as instance:
+        claim_history(instance, where.lake)
         yield recorder(defs, instance, report)
 
 
