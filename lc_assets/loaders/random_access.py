@@ -26,41 +26,29 @@ from typing import SupportsIndex
 import numpy as np
 
 from lc_assets.arrays import Array
-from lc_assets.loaders.arrays import RowSource
-from lc_assets.loaders.grid import GridLoader
-from lc_assets.loaders.packed import PADDING, PackedBatch, PackedLoader, PackedRows
+from lc_assets.loaders.data_sets import DataSet
+from lc_assets.loaders.packed import PADDING, PackedBatch
 
 
 class RowRecords:
     """Rows, or packed rows, one at a time; see the module."""
 
     def __init__(
-        self,
-        rows: RowSource | PackedRows,
-        *,
-        context_tokens: int | None = None,
-        first_token: int | None = None,
+        self, data: DataSet, *, context_tokens: int | None = None, first_token: int | None = None
     ) -> None:
         """Wrap rows.
 
         Args:
-            rows: from `lc_assets.loaders.rows.open_rows` or `lc_assets.loaders.packed.open_packed`.
+            data: from `lc_assets.open`.
             context_tokens: tokens of an element, which divide a row; by default whole rows.
             first_token: of each row of inputs, or span; by default the data set's end of text.
 
         Raises:
-            BadInput: as `GridLoader`.
+            BadInput: as `DataSet.loader`.
         """
-        self.loader: GridLoader | PackedLoader
-        if isinstance(rows, PackedRows):
-            self.loader = PackedLoader(
-                rows, batch_rows=1, context_tokens=context_tokens, first_token=first_token
-            )
-        else:
-            context = rows.row_tokens if context_tokens is None else context_tokens
-            self.loader = GridLoader(
-                rows, batch_rows=1, context_tokens=context, first_token=first_token
-            )
+        self.loader = data.loader(
+            batch_rows=1, context_tokens=context_tokens, first_token=first_token
+        )
 
     def __len__(self) -> int:
         return len(self.loader)

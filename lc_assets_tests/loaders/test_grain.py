@@ -8,6 +8,7 @@ import pytest
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.loaders.contracts import NumberedRows
 from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.data_sets import DataSet
 from lc_assets.loaders.packed import PackedLoader, PackedRows
 from lc_assets.loaders.random_access import RowRecords
 
@@ -23,14 +24,14 @@ def packed():
     stops = [[16], [5, 16], [3, 9], [4, 5, 12]] * 12
     row = np.repeat(np.arange(48), [len(ends) for ends in stops])
     stop = np.concatenate(stops)
-    return PackedRows(
+    return DataSet(
         NumberedRows(48, 16), PackedSpans.of(row, stop, np.arange(len(row)), n_rows=48)
     )
 
 
 def test_records_are_the_batches_of_one_row():
     rows = NumberedRows(6, 8)
-    records = RowRecords(rows, context_tokens=4)
+    records = RowRecords(DataSet(rows), context_tokens=4)
     loader = GridLoader(rows, batch_rows=1, context_tokens=4)
     assert len(records) == len(loader) == 12
     for step in range(12):
@@ -49,7 +50,7 @@ def test_spans_of_packed_rows_are_segments(packed):
     assert record["inputs_position"].tolist() == [*range(4), 0, *range(7), *range(4)]
     learned = record["targets_segmentation"]
     assert learned.tolist() == [0, 1, 1, 1, 0, 0, *[3] * 6, 0, 0, 0, 0]
-    loader = PackedLoader(packed, batch_rows=1)
+    loader = PackedLoader(PackedRows(packed.rows, packed.spans), batch_rows=1)
     for step in range(len(loader)):
         record, batch = records[step], loader[step]
         assert ((record["targets_segmentation"] > 0) == batch.mask[0]).all()

@@ -129,6 +129,34 @@ def test_an_array_cut_short_is_damaged_and_built_again(data):
     assert {entry.status for entry in look_at_cache(launch, IDENTITY, cache)} == {"found"}
 
 
+def test_an_index_of_more_samples_is_no_launchs_own(data):
+    """Megatron would take it for a hit, and serve another order than it builds."""
+    launch, cache = launched(WORDS), Path("cache")
+    build_cache(launch, IDENTITY, cache, executor=EXECUTOR)
+    victim = next(cache.glob("*GPTDataset-train-shuffle_index.npy"))
+    np.save(victim, np.append(np.load(victim), np.uint32(0)))
+    (wrong,) = (
+        entry for entry in look_at_cache(launch, IDENTITY, cache) if entry.status != "found"
+    )
+    assert (wrong.status, victim.name.startswith(wrong.stem)) == ("damaged", True)
+
+
+def test_arrays_that_are_given_replace_those_of_the_same_name(data):
+    """Two mixes may request the same of a source, and have different orders of it."""
+    launch, cache = launched(WORDS), Path("cache")
+    build_cache(launch, IDENTITY, cache, executor=EXECUTOR)
+    own = {path.name: np.load(path) for path in cache.glob("*.npy")}
+    (identity,) = IDENTITY.values()
+
+    def reversed_arrays(request):
+        stem = request.stem(launch, identity)
+        return [own[f"{stem}-{name}.npy"][::-1] for name in request.files]
+
+    build_cache(launch, IDENTITY, cache, executor=EXECUTOR, made=reversed_arrays)
+    for name, array in own.items():
+        np.testing.assert_array_equal(np.load(cache / name), array[::-1])
+
+
 def test_a_data_set_that_changed_makes_its_indices_stale(data):
     """Megatron would say HIT and read beyond the end; only what depends on it is built again."""
     launch, cache = launched(WORDS), Path("cache")

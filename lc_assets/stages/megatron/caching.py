@@ -123,15 +123,19 @@ def build_cache(
         identities: of the tokenizer, by the version that uses it.
         cache: Megatron's ``--data-cache-path``.
         executor: where indices are built.
-        made: arrays that exist already, or their files, which are linked.
+        made: arrays that exist already, or their files, which are linked; a mix that continues
+            another has indices of more samples than the launch requests.
 
     Raises:
         BadInput: as `look_at_cache`; nothing is written then.
         CorruptFile: if a data set is missing or damaged.
     """
     data_sets = _read(launch)
-    before = _entries(identities, cache, data_sets)
-    missing = dict.fromkeys(entry.request for entry in before if entry.status != "found")
+    before = _entries(identities, cache, data_sets, longer=made is not None)
+    # Other arrays may have the same names, of another mix: those that are given are linked always.
+    missing = dict.fromkeys(
+        entry.request for entry in before if made is not None or entry.status != "found"
+    )
     build = functools.partial(_build, identities, cache, data_sets, made)
     with writing_in(cache):
         for _ in executor.run(build, list(missing), what="indices"):
@@ -246,7 +250,9 @@ def _digest(prefix: Path) -> str:
     return hasher.hexdigest()
 
 
-def _entries(identities: Mapping[str, Identity], cache: Path, data_sets: _DataSets) -> list[Entry]:
+def _entries(
+    identities: Mapping[str, Identity], cache: Path, data_sets: _DataSets, *, longer: bool = False
+) -> list[Entry]:
     launch, manifest = data_sets.launch, read_manifest(cache)
     changed = {
         prefix for prefix, facts in data_sets.facts.items() if manifest.get(prefix, facts) != facts
@@ -258,7 +264,7 @@ def _entries(identities: Mapping[str, Identity], cache: Path, data_sets: _DataSe
         stale = [part.prefix for part in request.parts if part.prefix in changed]
         for version, tokenizer in identities.items():
             name = request.stem(launch, tokenizer)
-            status, problem = _status(request, cache, name, n_samples)
+            status, problem = _status(request, cache, name, n_samples, longer)
             if stale and status != "missing":
                 status, problem = "stale", f"{stale[0]} has changed since the cache was built"
             found.append(
@@ -267,7 +273,9 @@ def _entries(identities: Mapping[str, Identity], cache: Path, data_sets: _DataSe
     return found
 
 
-def _status(request: Request, cache: Path, name: str, n_samples: int) -> tuple[Status, str]:
+def _status(
+    request: Request, cache: Path, name: str, n_samples: int, longer: bool
+) -> tuple[Status, str]:
     files = entry_files(cache, name, request.files)
     if missing := [path.name for path in files if not path.is_file()]:
         return "missing", ", ".join(missing)
@@ -275,7 +283,7 @@ def _status(request: Request, cache: Path, name: str, n_samples: int) -> tuple[S
         shapes = [read_npy(path).shape for path in files[1:]]
     except CorruptFile as error:
         return "damaged", str(error)
-    if shapes[-1] < (n_samples,):  # a mix that continues another may have indices of more
+    if shapes[-1] != (n_samples,) and not (longer and shapes[-1] > (n_samples,)):
         return "damaged", f"{files[-1].name}: shape {shapes[-1]}, expected {(n_samples,)}"
     return "found", ""
 
