@@ -7,8 +7,9 @@ file                              what
 ``{split}_first_span.npy``        int64, one per row and one more: the row's first span; then the
                                   number of spans
 ``{split}_span_stop.npy``         int32, one per span: where in its row it ends. A row's first span
-                                  begins at 0, each other where the one before ends; the rest of the
-                                  row is padding
+                                  begins at 0, each other where the one before ends, or at the next
+                                  multiple of the array's attribute ``align_tokens``; the rest of
+                                  the row is padding
 ``{split}_span_document.npy``     int32, one per span: number of the document among all of the
                                   version's. Equal numbers are one document, wherever in the rows
                                   its pieces are
@@ -29,6 +30,7 @@ from lc_assets.arrays import Array, Int32s, Int64s
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.arrays.order import require_split
+from lc_assets.packing.pieces import aligned
 from lc_assets.records import distinct
 
 MOST_DOCUMENTS = 2**31 - 1
@@ -44,11 +46,14 @@ class PackedSpans:
         first: int64, first span of each row, then the number of spans.
         stop: int32, where in its row each span ends.
         document: int32, number of its document.
+        align_tokens: every span begins at a multiple of it; where the one before ends elsewhere,
+            padding is between.
     """
 
     first: Int64s
     stop: Int32s
     document: Int32s
+    align_tokens: int = 1
 
     @property
     def n_rows(self) -> int:
@@ -90,7 +95,7 @@ class PackedSpans:
             write_npy(path, array.astype(dtype, copy=False))
 
     @classmethod
-    def open(cls, folder: Path, split: str, *, row_tokens: int) -> Self:
+    def open(cls, folder: Path, split: str, *, row_tokens: int, align_tokens: int = 1) -> Self:
         """Map the spans of a split into memory, and check them in one pass.
 
         Raises:
@@ -98,36 +103,37 @@ class PackedSpans:
             CorruptFile: when the files are not of this format, do not match each other, or name
                 tokens that a row does not have.
         """
-        found = cls.map(folder, split)
+        found = cls.map(folder, split, align_tokens)
         if problem := found.problem(row_tokens):
             raise CorruptFile(f"{span_files(folder, split)[0]}: {problem}: make the rows again")
         return found
 
     @classmethod
-    def map(cls, folder: Path, split: str) -> Self:
+    def map(cls, folder: Path, split: str, align_tokens: int = 1) -> Self:
         """The same without checking them, for callers that need few rows.
 
         Raises:
             NotPublished: when a file is missing.
             CorruptFile: when the files are not of this format.
         """
-        return cls(
-            *(
-                read_npy(path, row_of=dtype, missing=NotPublished)
-                for path, dtype in zip(span_files(folder, split), DTYPES, strict=True)
-            )
+        first, stop, document = (
+            read_npy(path, row_of=dtype, missing=NotPublished)
+            for path, dtype in zip(span_files(folder, split), DTYPES, strict=True)
         )
+        return cls(first, stop, document, align_tokens)
 
     @property
     def lengths(self) -> Int64s:
         """Tokens of each span."""
-        begins = np.concatenate([[0], self.stop[:-1]])
+        begins = np.concatenate([[0], aligned(self.stop[:-1], self.align_tokens)])
         begins[self.first[:-1]] = 0
         return np.asarray(self.stop - begins, np.int64)
 
     def problem(self, row_tokens: int) -> str:
         """A description of what is invalid in these spans; empty when nothing is."""
         edges = self.first
+        if self.align_tokens < 1 or row_tokens % self.align_tokens:
+            return f"spans begin at multiples of {self.align_tokens:,}, which do not divide a row"
         if (
             not len(edges)
             or edges[0] != 0

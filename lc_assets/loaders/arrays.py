@@ -74,6 +74,7 @@ class ZarrRows:
         dtype: dtype of the ids.
         tokenizer: name of the tokenizer; empty if the array does not state it.
         eot: id of end of text; None if the array does not state it.
+        align_tokens: documents begin at multiples of it.
         cache: the cache.
     """
 
@@ -90,6 +91,7 @@ class ZarrRows:
         self.n_rows, self.row_tokens = reader.n_rows, reader.row_tokens
         self.vocab_size, self.dtype = reader.vocab_size, reader.dtype
         self.tokenizer, self.eot = reader.tokenizer, reader.eot
+        self.align_tokens = reader.align_tokens
         self._down, self._across = reader.chunk_shape
         self._chunk_bytes = self._down * self._across * reader.dtype.itemsize
         cache.require_room(self._chunk_bytes)

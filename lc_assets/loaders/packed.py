@@ -33,6 +33,7 @@ from lc_assets.loaders.rows import (
     open_rows,
     version_at,
 )
+from lc_assets.packing.pieces import aligned
 
 if TYPE_CHECKING:
     from lc_assets.loaders.provenance import PackedPiece
@@ -186,9 +187,11 @@ def open_packed(
         at = version_at(at)
     rows = open_rows(at, split, cache_bytes=cache_bytes)
     with compared_copy(at, *(path.name for path in span_files(Path(), split))) as folder:
-        spans = PackedSpans.open(folder, split, row_tokens=rows.row_tokens)
+        align = getattr(rows, "align_tokens", 1)
+        spans = PackedSpans.open(folder, split, row_tokens=rows.row_tokens, align_tokens=align)
         if not isinstance(at, Path):
-            spans = PackedSpans(*map(np.array, (spans.first, spans.stop, spans.document)))
+            first, stop, document = map(np.array, (spans.first, spans.stop, spans.document))
+            spans = PackedSpans(first, stop, document, align)
     return PackedRows(rows, spans)
 
 
@@ -266,11 +269,16 @@ def covering(spans: PackedSpans, rows: range, tokens: range) -> tuple[Int32s, In
     """
     first = spans.first[rows.start : rows.stop + 1]
     own, counts, width = slice(int(first[0]), int(first[-1])), np.diff(first), len(tokens)
+    stop, document = spans.stop[own], spans.document[own]
+    if spans.align_tokens > 1:  # one more for the padding behind each, if any
+        stop = np.stack([stop, aligned(stop, spans.align_tokens)], axis=1).ravel()
+        document = np.stack([document, np.full_like(document, PADDING)], axis=1).ravel()
+        counts = 2 * counts
     # One more span per row for its padding.
     row = np.repeat(np.arange(len(rows)), counts + 1)
     ends, owners = np.full(len(row), tokens.stop, np.int64), np.full(len(row), PADDING, np.int32)
-    place = np.arange(own.stop - own.start) + np.repeat(np.arange(len(rows)), counts)
-    ends[place], owners[place] = spans.stop[own], spans.document[own]
+    place = np.arange(len(stop)) + np.repeat(np.arange(len(rows)), counts)
+    ends[place], owners[place] = stop, document
     edges = row * width + np.clip(ends, tokens.start, tokens.stop) - tokens.start
     lengths = np.diff(edges, prepend=0)
     kept = lengths > 0

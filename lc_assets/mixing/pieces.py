@@ -10,11 +10,11 @@ Source: Megatron-LM ``gpt_dataset.py`` (``_query_document_sample_shuffle_indices
 
 import numpy as np
 
-from lc_assets.arrays import Int32s, Int64s
+from lc_assets.arrays import Int64s, Integers
 from lc_assets.mixing.gpt_index import MOST_INT32, GptIndex
 
 
-def piece_edges(first: Int64s, stop: Int32s, row_tokens: int) -> Int64s:
+def piece_edges(first: Int64s, stop: Integers, row_tokens: int) -> Int64s:
     """Where each piece begins among the tokens of all rows, then the number of tokens; int64.
 
     Args:

@@ -1,11 +1,12 @@
 """Pieces of documents in rows: the result of every packing method, and what it is measured by.
 
 A *piece* is tokens ``start`` to ``stop`` (exclusive) of one document. A row holds pieces one after
-the other from its first token on; what they leave free at its end is padding. Everything is stored
-as columns: 32 bytes per piece, for any number of documents.
+the other from its first token on; what they leave free at its end is padding. Pieces may be aligned
+to multiples of some tokens, with padding between them. Everything is stored as columns: 32 bytes
+per piece, for any number of documents.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -60,12 +61,14 @@ class Packing:
         n_rows: number of rows; none is empty.
         row: number of each piece's row, ascending.
         pieces: the pieces.
+        align_tokens: every piece begins at a multiple of it, and so it divides a row.
     """
 
     row_tokens: int
     n_rows: int
     row: Int64s
     pieces: Pieces
+    align_tokens: int = 1
 
     @classmethod
     def of(cls, pieces: Pieces, row: Int64s, *, row_tokens: int, n_rows: int) -> Self:
@@ -78,10 +81,15 @@ class Packing:
         """First piece of each row, then the number of pieces."""
         return np.searchsorted(self.row, np.arange(self.n_rows + 1)).astype(np.int64)
 
+    @property
+    def room(self) -> Int64s:
+        """Tokens of each piece and of the padding behind it, before the next."""
+        return aligned(self.pieces.lengths, self.align_tokens)
+
     @cached_property
     def places(self) -> Int64s:
         """First token of each piece in its row."""
-        begins = np.cumsum(self.pieces.lengths) - self.pieces.lengths
+        begins = np.cumsum(self.room) - self.room
         return np.asarray(begins - np.repeat(begins[self.first[:-1]], np.diff(self.first)))
 
     @property
@@ -94,15 +102,31 @@ class Packing:
         pieces = Pieces(
             order[self.pieces.document].astype(np.int64), self.pieces.start, self.pieces.stop
         )
-        return Packing(row_tokens=self.row_tokens, n_rows=self.n_rows, row=self.row, pieces=pieces)
+        return replace(self, pieces=pieces)
+
+    def padded(self, lengths: Integers, align_tokens: int) -> "Packing":
+        """From a packing of documents whose lengths were `aligned`: what is not theirs is padding.
+
+        >>> even = Packing.of(whole(np.array([4, 8])), np.array([0, 0]), row_tokens=16, n_rows=1)
+        >>> packed = even.padded(np.array([3, 6]), 4)
+        >>> packed.places.tolist(), packed.pieces.stop.tolist(), packed.padding
+        ([0, 4], [3, 6], 7)
+
+        Args:
+            lengths: tokens of each document.
+            align_tokens: they were rounded up to a multiple of it, and cut at multiples.
+        """
+        pieces = self.pieces
+        stop = np.minimum(pieces.stop, lengths[pieces.document])
+        cut = Pieces(pieces.document, pieces.start, stop)
+        return replace(self, pieces=cut, align_tokens=align_tokens)
 
     def in_row_order(self, order: Integers) -> "Packing":
         """The same rows in another order; ``order`` contains every row once."""
         place = np.empty(self.n_rows, np.int64)
         place[order] = np.arange(self.n_rows)
-        return Packing.of(
-            self.pieces, place[self.row], row_tokens=self.row_tokens, n_rows=self.n_rows
-        )
+        pieces = np.argsort(place[self.row], kind="stable")
+        return replace(self, row=place[self.row][pieces], pieces=self.pieces.take(pieces))
 
 
 @record
@@ -154,6 +178,11 @@ class Balance:
     def attention_share(self) -> float:
         """Cost of attention within pieces, as a share of its cost over whole rows."""
         return self.attention / max(self.rows * self.row_tokens**2, 1)
+
+
+def aligned(tokens: Integers, to: int) -> Int64s:
+    """Numbers of tokens, rounded up to multiples of ``to``."""
+    return np.asarray(-(-tokens // to) * to)
 
 
 def whole(lengths: Integers) -> Pieces:

@@ -7,8 +7,8 @@ import pytest
 
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.loaders.contracts import NumberedRows
-from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.data_sets import DataSet
+from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PackedLoader, PackedRows
 from lc_assets.loaders.random_access import RowRecords
 
@@ -24,9 +24,7 @@ def packed():
     stops = [[16], [5, 16], [3, 9], [4, 5, 12]] * 12
     row = np.repeat(np.arange(48), [len(ends) for ends in stops])
     stop = np.concatenate(stops)
-    return DataSet(
-        NumberedRows(48, 16), PackedSpans.of(row, stop, np.arange(len(row)), n_rows=48)
-    )
+    return DataSet(NumberedRows(48, 16), PackedSpans.of(row, stop, np.arange(len(row)), n_rows=48))
 
 
 def test_records_are_the_batches_of_one_row():

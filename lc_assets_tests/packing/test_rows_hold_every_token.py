@@ -26,6 +26,7 @@ from lc_assets.packing.pieces import (
     MOST_ROW_TOKENS,
     Packing,
     Pieces,
+    aligned,
     balance,
     covered_as_often,
     cut_documents,
@@ -421,3 +422,19 @@ def test_rows_in_another_order_are_the_same_rows(case, data):
     np.testing.assert_array_equal(
         reference.used(packing.in_row_order(order)), reference.used(packing)[order]
     )
+
+
+@given(case=documents(), align=st.integers(1, 6), method=st.sampled_from(["bestfit", "concat"]))
+def test_aligned_pieces_begin_at_multiples(case, align, method):
+    """And every token is in one piece still; what is between pieces is less than a multiple."""
+    lengths, row_tokens = case
+    shape = Shape(row_tokens=row_tokens * align)
+    packed = pack(aligned(lengths, align), method=method, shape=shape).padded(lengths, align)
+    packed = packed.in_row_order(np.arange(packed.n_rows)[::-1])
+    assert covered_as_often(packed.pieces, lengths, np.ones_like(lengths))
+    assert (packed.places % align == 0).all()
+    stops = packed.places + packed.pieces.lengths
+    assert (stops <= shape.row_tokens).all()
+    same_row = packed.row[1:] == packed.row[:-1]
+    gaps = (packed.places[1:] - stops[:-1])[same_row]
+    assert ((gaps >= 0) & (gaps < align)).all()

@@ -48,6 +48,20 @@ def batch_of(made, left, width):
     return PackedBatch(ids, ids, *covering(spans, range(len(made)), range(left, left + width)))
 
 
+def test_padding_between_aligned_spans_is_a_span_of_its_own():
+    first, owners = np.array([0, 2, 3]), np.array([7, 4, 9], np.int32)
+    spans = PackedSpans(first, np.array([3, 6, 4], np.int32), owners, align_tokens=4)
+    found = [column.tolist() for column in covering(spans, range(2), range(8))]
+    assert found == [[3, 1, 2, 2, 4, 4], [7, -1, 4, -1, 9, -1]]
+    right = [column.tolist() for column in covering(spans, range(2), range(4, 8))]
+    assert right == [[2, 2, 4], [4, -1, -1]]
+    assert spans.lengths.tolist() == [3, 2, 4]
+    assert (spans.problem(8), spans.problem(6)) == (
+        "",
+        "spans begin at multiples of 4, which do not divide a row",
+    )
+
+
 def walked(made, row_tokens, left, width):
     """Owner, number of span, and place in the span as far as the stretch shows it, of each
     token.

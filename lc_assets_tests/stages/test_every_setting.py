@@ -235,6 +235,7 @@ CASES = {
     "packed_rows.similar": ({}, {}, None),
     "packed_rows.texts": (True, {}, None),
     "packed_rows.equal_steps": (4, {}, None),
+    "packed_rows.align_tokens": (4, {}, None),
     "length_buckets.wanted": (False, {}, None),
     "length_buckets.edges": ([100, 200], {}, None),
     "length_report.wanted": (False, {"referral_report.wanted": False}, None),

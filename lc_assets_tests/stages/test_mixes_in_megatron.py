@@ -129,6 +129,33 @@ def test_megatron_attends_within_the_pieces_of_packed_rows(lake, megatron, tmp_p
     assert max(map(len, edges)) > 2
 
 
+def test_aligned_pieces_are_aligned_in_megatron(published_lake, megatron, tmp_path):
+    """Each begins at a multiple of twice the context-parallel size, padding belonging to it; what
+    is padding teaches nothing, because its inputs are end of text.
+    """
+    mixes = {"packed": MixSettings(parts={"packed_rows": 1.0}, samples=40)}
+    lake = mixed(published_lake, tmp_path, mixes, align_tokens=8)
+    published = stage_named("blended_mix").build(lake, "packed").published
+    _, words = build_mix_cache(
+        lake.lake,
+        published,
+        {"this": IDENTITY},
+        tmp_path / "cache",
+        executor=LocalExecutor(),
+        pieces=True,
+    )
+    asked = {"words": words, "identity": IDENTITY, "folder": "/", "n_samples": N_SAMPLES}
+    found = megatron.ask(ask="launched", **asked)
+    if "unsupported" in found:
+        pytest.skip("this megatron-core has no masks by documents")
+    assert found["written"] == []
+    mix = read_mix(published.folder)
+    edges = list(edges_of_samples(lake.lake, published, mix))
+    aligned = [sorted({-(-edge // 8) * 8 for edge in own}) for own in edges]
+    assert found["cu_seqlens"][: len(edges)] == aligned
+    assert any(edge % 8 for own in edges for edge in own)
+
+
 def edges_of_samples(lake, published, mix):
     """Boundaries of documents in the first samples, from the table of spans."""
     chosen, numbers = (

@@ -155,12 +155,13 @@ def test_what_cannot_be_meant_is_refused(content, available, said):
         planned(f"[blended_mix.m]\n{content}", available)
 
 
-def mixed(tiny, folder, mixes):
-    """A copy of the lake with another recipe's mixes."""
+def mixed(tiny, folder, mixes, **packing):
+    """A copy of the lake with another recipe's mixes, and rows packed otherwise."""
     root = folder / "lake"
     shutil.copytree(tiny.context.lake.root, root, symlinks=True)
-    packing = msgspec.structs.replace(tiny.context.recipe.packed_rows, megatron="rows")
-    recipe = msgspec.structs.replace(tiny.context.recipe, blended_mix=mixes, packed_rows=packing)
+    settings = tiny.context.recipe.packed_rows
+    settings = msgspec.structs.replace(settings, megatron="rows", **packing)
+    recipe = msgspec.structs.replace(tiny.context.recipe, blended_mix=mixes, packed_rows=settings)
     context = dataclasses.replace(tiny.context, lake=type(tiny.context.lake)(root), recipe=recipe)
     for snapshot in context.lake.keys("packed_rows"):
         stage_named("packed_rows").build(context, snapshot)

@@ -34,6 +34,7 @@ from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.packing.methods import METHODS
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.lineage.spans import spans_of_packed_row
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets.stages.longpack import longpack_documents as longpack
 from lc_assets.stages.packing import packed_rows as packed, packing_writing
@@ -156,6 +157,41 @@ def test_rows_of_a_step_cost_the_same(lake):
     groups = np.sort(costs[: 4 * n_whole].reshape(-1, 4), axis=1).tolist()
     in_order = [cost for group in sorted(groups) for cost in group]
     assert in_order == sorted(costs.tolist())[len(costs) % 4 :]
+
+
+def test_aligned_pieces_begin_at_multiples_with_padding_between(lake):
+    """The same documents, in rows whose costs are of the pieces with their padding."""
+    version = built(with_packing(lake, align_tokens=12, equal_steps=4, megatron="rows"))
+    assert all(finding.passed for finding in version.findings)
+    folder, lines = version.published.folder, spans_of(version, "train")
+    assert {line["row_start"] % 12 for line in lines} == {0}
+    assert {line["row_stop"] % 12 for line in lines} != {0}
+    row = lines[0]["row"]
+    rows = open_packed(folder)
+    batch = PackedLoader(rows, batch_rows=1)[row]
+    expected = np.full(SETTINGS.row_tokens, -1)
+    own = [line for line in lines if line["row"] == row]
+    for line in own:
+        expected[line["row_start"] : line["row_stop"]] = 1
+    assert ((batch.documents[0] >= 0) == (expected > 0)).all()
+    assert (batch.targets[0][expected < 0] == GPT2_EOT).all()
+    edges = batch.cu_seqlens
+    starts = [line["row_start"] for line in own]
+    assert set(starts) <= set(edges[edges % 12 == 0].tolist())
+    room = np.diff([*starts, -(-own[-1]["row_stop"] // 12) * 12, SETTINGS.row_tokens])
+    assert np.load(folder / "train_row_cost.npy")[row] == (room**2).sum()
+    spans = spans_of_packed_row(version.published, "train", row)
+    assert [span.row_start for span in spans[1:]] == [span.row_stop for span in spans[:-1]]
+    assert [bool(span.id) for span in spans].count(True) == len(own) < len(spans)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"align_tokens": 7}, "must divide row_tokens"), ({"method": "segment"}, "cuts documents")],
+)
+def test_what_cannot_be_aligned_is_refused(changes, said):
+    with pytest.raises(BadInput, match=said):
+        PackingSettings(**{"row_tokens": 300, "align_tokens": 10} | changes)
 
 
 def test_segments_end_where_sentences_do(lake):

@@ -219,6 +219,8 @@ class PackingSettings(Settings):
         texts: whether to write the texts of the rows too, for reading and measuring.
         equal_steps: rows of a step, of all ranks together, that cost about the same: each so many
             consecutive rows have similar sums of their pieces' squared lengths. 0: any order.
+        align_tokens: every piece begins at a multiple of it in its row, with padding before: twice
+            the context-parallel size of Megatron. 0: without.
     """
 
     wanted: bool = False
@@ -237,8 +239,19 @@ class PackingSettings(Settings):
     similar: SimilarSettings | None = None
     texts: bool = False
     equal_steps: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 0
+    align_tokens: Annotated[int, msgspec.Meta(ge=0, le=2**16)] = 0
 
     def __post_init__(self) -> None:
+        if self.align_tokens and self.row_tokens % self.align_tokens:
+            raise BadInput(
+                f"packed_rows.align_tokens ({self.align_tokens:,}) must divide row_tokens "
+                f"({self.row_tokens:,})"
+            )
+        if self.align_tokens and self.method in ("segment", "reorder"):
+            raise BadInput(
+                f"packed_rows.align_tokens: method {self.method} cuts documents anywhere: take "
+                "another method"
+            )
         if self.equal_steps and self.order_by and not self.group_by:
             raise BadInput(
                 "packed_rows.equal_steps puts rows in another order than order_by: leave one out"

@@ -120,6 +120,7 @@ def pack(
         "megatron",
         "texts",
         "equal_steps",
+        "align_tokens",
         append_eod="--append-eod/--no-eod",
         cut_at="--cut-at",
         row_tokens="--length",

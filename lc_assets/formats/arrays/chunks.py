@@ -44,6 +44,7 @@ class ChunkedArray(ABC):
         metadata: the bytes of its metadata file.
         tokenizer: name of the tokenizer; empty if the array does not state it.
         eot: id of end of text; None if the array does not state it.
+        align_tokens: documents begin at multiples of it; 1 if the array does not state it.
     """
 
     METADATA: ClassVar[str]
@@ -60,6 +61,7 @@ class ChunkedArray(ABC):
     metadata: bytes
     tokenizer: str = ""
     eot: int | None = None
+    align_tokens: int = 1
 
     def __init__(self, path: Path, files: Files | None) -> None:
         """Read the metadata from ``files``, by default from the folder ``path``.

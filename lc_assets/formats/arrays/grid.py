@@ -155,6 +155,7 @@ class GridReader(ChunkedArray):
         attributes: of the array, the format's own and the writer's.
         tokenizer: name of the vocabulary of the ids; empty if the writer did not state it.
         eot: id of end of text, if the writer stated it.
+        align_tokens: documents begin at multiples of it; 1 if the writer did not state it.
     """
 
     METADATA, KIND, FILE = METADATA, "token grid", "c/{}/{}"
@@ -172,8 +173,9 @@ class GridReader(ChunkedArray):
         self.layout, self.attributes = parse_metadata(self.metadata, self._files.where(METADATA))
         self.n_rows, self.row_tokens = self.layout.n_rows, self.layout.row_tokens
         self.tokenizer = str(self.attributes.get("tokenizer", ""))
-        eot = self.attributes.get("eot")
+        eot, align = (self.attributes.get(name) for name in ("eot", "align_tokens"))
         self.eot = eot if isinstance(eot, int) else None
+        self.align_tokens = align if isinstance(align, int) else 1
         self.vocab_size, self.dtype = self.layout.vocab_size, self.layout.dtype
         self.chunk_shape, self.file_shape = self.layout.inner, self.layout.shard
         self._chunks_of_shard = self.layout.chunks_of_shard

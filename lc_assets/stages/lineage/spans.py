@@ -6,6 +6,7 @@ are either whole rows or single spans (docs/packing.md).
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from lc_assets.builds.lookups import read_some
@@ -140,11 +141,12 @@ def packed_spans_of(packed: Published, split: str) -> PackedSpans:
         BadInput: when there is no such split.
     """
     names = (f"{require_split(split)}_{name}.npy" for name in FILES)
-    return PackedSpans.map(packed.only(*names), split)
+    align = packed.receipt.fingerprint.params.get("align_tokens", 1)
+    return PackedSpans.map(packed.only(*names), split, align)
 
 
 def spans_of_packed_row(packed: Published, split: str, row: int) -> list[Span]:
-    """The spans of a packed row, from its first column to its last, and its padding.
+    """The spans of a packed row, from its first column to its last, and the padding behind them.
 
     Raises:
         BadInput: if there is no such split or row.
@@ -154,11 +156,13 @@ def spans_of_packed_row(packed: Published, split: str, row: int) -> list[Span]:
         raise no_row(packed, split, row, spans.n_rows)
     before, (first, behind) = _lines_before(packed, split), spans.first[row : row + 2].tolist()
     found = packed_spans(packed, range(before + first, before + behind))
-    end, length = found[-1].row_stop, row_tokens_of(packed)
-    padding = Span(
-        published=packed, split=split, row=row, number=-1, row_start=end, row_stop=length
+    nexts = [*(span.row_start for span in found[1:]), row_tokens_of(packed)]
+    padding = partial(Span, published=packed, split=split, row=row, number=-1)
+    padded = (
+        (span, padding(row_start=span.row_stop, row_stop=begin))
+        for span, begin in zip(found, nexts, strict=True)
     )
-    return found if end == length else [*found, padding]
+    return [span for both in padded for span in both if span.row_start < span.row_stop]
 
 
 def packed_spans(packed: Published, lines: Sequence[int]) -> list[Span]:

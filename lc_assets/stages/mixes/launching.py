@@ -22,6 +22,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.mixing.cache_names import BLEND_FILES, GPT_FILES, Identity, Launch, Request, Sources
 from lc_assets.mixing.pieces import index_of_pieces, piece_edges
+from lc_assets.packing.pieces import aligned
 from lc_assets.publishing import publish, publish_bytes, writing_in
 from lc_assets.stages.lineage.spans import packed_spans_of, row_tokens_of
 from lc_assets.stages.megatron.caching import (
@@ -148,11 +149,11 @@ def build_mix_cache(
 
 def _write_pieces(prefix: Path, rows: Published) -> tuple[Int64s, int]:
     """Write a data set of the pieces of packed rows, with the rows' own ``.bin``; return where the
-    pieces begin, and the length of a row.
+    pieces begin, and the length of a row. Padding that aligns a piece belongs to the one before.
     """
     row_tokens = row_tokens_of(rows)
     spans = packed_spans_of(rows, "train")
-    edges = piece_edges(spans.first, spans.stop, row_tokens)
+    edges = piece_edges(spans.first, aligned(spans.stop, spans.align_tokens), row_tokens)
     own = rows.home / "train"
     link_file(bin_path(own), bin_path(prefix))
     lengths = np.diff(edges)

@@ -22,7 +22,7 @@ from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.idx import idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.packed_spans import PackedSpans
-from lc_assets.packing.pieces import Pieces, covered_as_often, cut_documents
+from lc_assets.packing.pieces import Pieces, aligned, covered_as_often, cut_documents
 from lc_assets.packing.steps import row_costs
 from lc_assets.stages.packing.packing_plans import UPSAMPLE, PackingDocuments, read_documents
 from lc_assets.stages.packing.packing_writing import COST, gather_pieces
@@ -89,6 +89,10 @@ class _Rows:
         """Columns of one split."""
         lines = self.table.filter(pc.equal(self.table["split"], split))
         return [np.asarray(lines[name], np.int64) for name in names]
+
+    def aligned(self, tokens: Int64s) -> Int64s:
+        """Numbers of tokens, rounded up to where the next piece may begin."""
+        return aligned(tokens, self.settings.align_tokens or 1)
 
     def require(self, holds: object, error: str) -> None:
         """Note an error unless something holds."""
@@ -157,8 +161,8 @@ def every_token_is_packed_as_planned(rows: _Rows) -> str:
 @_check
 def rows_are_filled_from_the_left(rows: _Rows) -> str:
     """In each row pieces follow each other from token 0 on, no further than its end: padding is at
-    its end only. Rows are counted from 0 without a gap, pieces within a row too; arrays, spans and
-    table agree.
+    its end only, or behind pieces as far as ``align_tokens`` states. Rows are counted from 0
+    without a gap, pieces within a row too; arrays, spans and table agree.
     """
     row_tokens, folder, padding = rows.settings.row_tokens, rows.found.folder, 0
     schema = read_schema(folder / SPANS_FILE)
@@ -171,7 +175,7 @@ def rows_are_filled_from_the_left(rows: _Rows) -> str:
         row, piece, number, begin, stop, start_of, stop_of = rows.of(split, *names)
         n_rows = GridReader(folder / f"{split}.zarr").n_rows
         steps = np.diff(row, prepend=-1)
-        due = np.where(steps > 0, 0, np.concatenate([[0], stop[:-1]]))
+        due = np.where(steps > 0, 0, np.concatenate([[0], rows.aligned(stop[:-1])]))
         arrays = PackedSpans.open(folder, split, row_tokens=row_tokens)
         for holds, error in (
             (
@@ -201,7 +205,7 @@ def rows_are_filled_from_the_left(rows: _Rows) -> str:
         rows.require_counted(**{f"{split}_rows": n_rows})
         padding += n_rows * row_tokens - int((stop - begin).sum())
     rows.require_counted(pieces=rows.table.num_rows, padding=padding)
-    return f"{rows.table.num_rows:,} pieces, {padding:,} tokens of padding, all behind them"
+    return f"{rows.table.num_rows:,} pieces, {padding:,} tokens of padding"
 
 
 @_check
@@ -285,13 +289,14 @@ def rows_are_as_the_method_makes_them(rows: _Rows) -> str:
         )
     for split in SPLITS:
         row, stop, number = rows.of(split, "row", "row_stop", "number")
-        n_short = int((stop[np.diff(row, append=row[-1:] + 1) > 0] < row_tokens).sum())
+        ends = rows.aligned(stop[np.diff(row, append=row[-1:] + 1) > 0])
+        n_short = int((ends < row_tokens).sum())
         if method in ("concat", "reorder", UPSAMPLE):
             rows.require(n_short <= 1, f"{split}: {n_short:,} rows are not full")
         if settings.equal_steps:
             costs = read_npy(rows.found.folder / f"{split}_{COST}.npy", row_of=np.dtype("<i8"))
             lengths, n_rows = stop - rows.of(split, "row_start")[0], len(np.unique(row))
-            right = row_costs(row, lengths, n_rows=n_rows, row_tokens=row_tokens)
+            right = row_costs(row, rows.aligned(lengths), n_rows=n_rows, row_tokens=row_tokens)
             rows.require(np.array_equal(costs, right), f"{split}: the rows' costs are others")
         if method == "segment":
             pairs = np.unique(np.stack([row, number]), axis=1)

@@ -92,6 +92,7 @@ def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabula
     return found
 
 
+LATER = ("equal_steps", "align_tokens")
 SPLIT = ("seed", "heldout_fraction")
 """Settings of `token_grid` that determine which documents are held out."""
 _SUMS = {
@@ -148,7 +149,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         name: value
         for name, value in plain(recipe.packed_rows).items()
         if name not in {"wanted", "documents", "min_tokens"}
-        and (value or name not in {"order_by", "group_by", "similar", "texts", "equal_steps"})
+        and (value or name not in {"order_by", "group_by", "similar", "texts", *LATER})
     }
 
 

@@ -26,7 +26,7 @@ from lc_assets.builds.tables import PACKED_SPANS, read_table
 from lc_assets.errors import BadInput
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.methods import Shape, pack, pack_groups
-from lc_assets.packing.pieces import Packing, numbered
+from lc_assets.packing.pieces import Packing, aligned, numbered
 from lc_assets.packing.steps import equal_steps, row_costs
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
@@ -87,6 +87,11 @@ class PackingDocuments:
     def lengths(self) -> Int64s:
         """Tokens of each document, with the end of text where documents are ended."""
         return np.asarray(self.n_tokens + int(self.settings.append_eod))
+
+    @property
+    def room(self) -> Int64s:
+        """Tokens that each document takes of a row, with the padding that aligns the next one."""
+        return aligned(self.lengths, self.settings.align_tokens or 1)
 
     @cached_property
     def held_out(self) -> Booleans:
@@ -169,7 +174,7 @@ def plan_packing(documents: PackingDocuments, ends: Ends | None = None) -> dict[
     Raises:
         BadInput: when a setting is out of range, or a document has no number to be ordered by.
     """
-    settings, lengths = documents.settings, documents.lengths
+    settings, room = documents.settings, documents.room
     shape = Shape(row_tokens=settings.row_tokens, segment_tokens=settings.segment_tokens)
     method = "concat" if settings.method == UPSAMPLE else settings.method
     plans = {}
@@ -177,11 +182,12 @@ def plan_packing(documents: PackingDocuments, ends: Ends | None = None) -> dict[
         own = np.flatnonzero(documents.held_out == (split == "heldout"))
         if settings.order_by or settings.similar is not None:
             groups = _groups(documents, own)
-            packing = pack_groups(lengths[own], *groups, method=method, shape=shape)
+            packing = pack_groups(room[own], *groups, method=method, shape=shape)
             packing = packing.of_documents(own)
         else:
             order = _order(documents, own)
-            packing = pack(lengths, method=method, shape=shape, ends=ends, order=order)
+            packing = pack(room, method=method, shape=shape, ends=ends, order=order)
+        packing = packing.padded(documents.lengths, settings.align_tokens or 1)
         in_order = settings.order_by and not settings.group_by
         plans[split] = packing if in_order else _shuffled(packing, documents)
     return plans
@@ -224,7 +230,7 @@ def _similar(documents: PackingDocuments, own: Int64s) -> tuple[Int64s, Floats]:
     )
     packs = similar_packs(
         term_vectors(counted),
-        documents.lengths[own],
+        documents.room[own],
         documents.column("id", own),
         max_tokens=documents.settings.row_tokens,
         similarity=Similarity(**msgspec.to_builtins(documents.settings.similar)),
@@ -263,9 +269,9 @@ def _shuffled(packing: Packing, documents: PackingDocuments) -> Packing:
 
 
 def costs_of(packing: Packing) -> Int64s:
-    """Cost of each row, as `row_costs` has it."""
-    lengths, row_tokens = packing.pieces.lengths, packing.row_tokens
-    return row_costs(packing.row, lengths, n_rows=packing.n_rows, row_tokens=row_tokens)
+    """Cost of each row, as `row_costs` has it; padding that aligns a piece costs as the piece."""
+    row_tokens = packing.row_tokens
+    return row_costs(packing.row, packing.room, n_rows=packing.n_rows, row_tokens=row_tokens)
 
 
 def span_lines(

@@ -126,6 +126,7 @@ def write_plan(
         "pad": task.pad,
         "packing": settings.method,
         "documents_end": settings.append_eod,
+        **({"align_tokens": settings.align_tokens} if settings.align_tokens else {}),
     }
     with (
         publish(task.folder / SPANS_FILE) as draft,

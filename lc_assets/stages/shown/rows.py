@@ -105,7 +105,7 @@ def packed_rows(context: BuildContext, built: Built) -> Shown:
     """Padding, cuts, attention, lengths and the first rows decoded."""
     settings, folder = context.recipe.packed_rows, built.published.folder
     found = packing.balance_of(built.counts, settings)
-    spans = [PackedSpans.map(folder, split) for split in SPLITS]
+    spans = [PackedSpans.map(folder, split, settings.align_tokens or 1) for split in SPLITS]
     lengths = np.concatenate([found.lengths for found in spans])
     per_row = np.concatenate([np.diff(found.first) for found in spans])
     tokenizer = context.recipe.token_documents.tokenizer
