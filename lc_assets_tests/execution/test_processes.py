@@ -105,8 +105,10 @@ def blocked_signals(_: int) -> list[int]:
     return sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
 
 
-def test_workers_never_end_by_a_keyboard_interrupt():
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_workers_never_end_by_a_keyboard_interrupt(monkeypatch, method):
     """They block it from their first instruction on; this process does not."""
+    monkeypatch.setattr(IDLE_POOL, "method", method)  # the second after a fork
     assert {tuple(found) for _, found in EXECUTOR.run(blocked_signals, [0] * 4, what="ask")} == {
         (signal.SIGINT,)
     }
