@@ -135,15 +135,29 @@ def _start_fork_server(kind: Kind) -> None:
 
 @contextlib.contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Block keyboard interrupts; processes that start within never receive one, which would end
-    them with a traceback before they ignore it.
+    """Block keyboard interrupts: processes that start within never receive one, which would end
+    them with a traceback before they ignore it. A signal to this process, which any of its threads
+    may receive, waits too: a process that is started by halves ends with a traceback.
     """
+    arrived: list[int] = []
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []  # only the main thread can set handlers, and only it is interrupted
     resource_tracker.ensure_running()  # unblocks the signal when it starts
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    handlers = {
+        number: signal.signal(number, lambda number, _: arrived.append(number))
+        for number in numbers
+        if signal.getsignal(number) not in {signal.SIG_IGN, None}
+    }
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in arrived:
+            signal.raise_signal(number)
 
 
 @contextlib.contextmanager
