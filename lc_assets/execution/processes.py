@@ -156,8 +156,8 @@ def _no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        for number in arrived:
-            signal.raise_signal(number)
+        for stop in arrived:
+            signal.raise_signal(stop)
 
 
 @contextlib.contextmanager
