@@ -159,8 +159,8 @@ def _samples_of(source: Published, sequence_length: int) -> int:
 def _row_tokens(source: Published) -> int:
     """The length of its rows; 0 if it has none."""
     prefix = source.only("train.idx") / "train"
-    lengths = read_index(prefix).lengths[:1] if idx_path(prefix).is_file() else []
-    return int(sum(lengths))
+    lengths = read_index(prefix).lengths if idx_path(prefix).is_file() else ()
+    return int(lengths[0]) if len(lengths) else 0
 
 
 def _index_source(
