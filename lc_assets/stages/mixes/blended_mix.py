@@ -159,7 +159,9 @@ def _samples_of(source: Published, sequence_length: int) -> int:
 def _row_tokens(source: Published) -> int:
     """The length of its rows; 0 if it has none."""
     prefix = source.only("train.idx") / "train"
-    lengths = read_index(prefix).lengths if idx_path(prefix).is_file() else ()
+    if not idx_path(prefix).is_file():
+        return 0
+    lengths = read_index(prefix).lengths
     return int(lengths[0]) if len(lengths) else 0
 
 
