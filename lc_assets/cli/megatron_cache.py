@@ -13,6 +13,7 @@ from lc_assets.errors import BadInput
 from lc_assets.execution.executor import Executor
 from lc_assets.execution.local import executor_of
 from lc_assets.formats.megatron.launch_arguments import read_identities, read_launch
+from lc_assets.formats.megatron.launch_files import write_data_arguments
 from lc_assets.lake.located import located
 from lc_assets.mixing.cache_names import Identity, hugging_face_identities
 from lc_assets.stages.megatron import caching
@@ -98,7 +99,7 @@ def cache(
         raise BadInput("name the cache's folder: pass --cache, or --data-cache-path in the launch")
     if versioned is not None:
         parsed = caching.with_versions(parsed, versioned)
-        say(f"launch with {caching.write_data_arguments(parsed, versioned)}")
+        say(f"launch with {write_data_arguments(parsed, versioned)}")
     identities = _identities(identity, tokenizer)
     entries = (
         caching.look_at_cache(parsed, identities, place)

@@ -15,6 +15,7 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.megatron.gpt_index import MANIFEST, SEQUENCES
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.megatron.launch_arguments import parse_launch, read_identities, read_launch
+from lc_assets.formats.megatron.launch_files import write_data_arguments
 from lc_assets.mixing.cache_names import (
     Sources,
     documents_of,
@@ -27,7 +28,6 @@ from lc_assets.stages.megatron.caching import (
     build_cache,
     look_at_cache,
     with_versions,
-    write_data_arguments,
 )
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "megatron" / "caches.json").read_text())

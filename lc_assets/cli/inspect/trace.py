@@ -1,7 +1,9 @@
-"""``lc trace``: from a row or a sample to its document upstream, and from a document to all of
-them.
+"""``lc trace``: from a row, a sample or a step of a launch to its documents upstream, and from a
+document to all of them.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 from typer import Option
@@ -39,18 +41,31 @@ class RowOptions:
     ] = None
 
 
+@record
+class StepOptions:
+    """Which step of which launch."""
+
+    launch: Annotated[
+        Path | None,
+        Option(help="File of Megatron's launch arguments; needs --step, and no LAKE."),
+    ] = None
+    step: Annotated[int | None, Option(help="With --launch: an iteration, from 1.")] = None
+    ranks: Annotated[int, Option(help="With --launch: data-parallel ranks.")] = 1
+
+
 def trace(
-    lake: options.LakePath,
     of_row: RowOptions,
     documents: options.DocumentOptions,
+    of_step: StepOptions,
+    lake: options.LakePath = "",
     mix: Annotated[str | None, Option(help="A mix; needs --sample.")] = None,
     sample: Annotated[int | None, Option(help="With --mix: a sample of it.")] = None,
     position: Annotated[int | None, Option(help="With --sample: a token of the sample.")] = None,
 ) -> None:
     """Follow a row or a sample to its document upstream, or documents to their rows, positions and
-    samples.
+    samples; or list the documents that a launch trained on at a step, by microbatch and rank.
 
-    One of --row, --mix with --sample, --id, --url, --domain, --digest.
+    One of --row, --mix with --sample, --launch with --step, --id, --url, --domain, --digest.
 
     Example: lc trace lake --row 0 --column 1000
     """
@@ -59,15 +74,22 @@ def trace(
 
     row, snapshot = of_row.row, of_row.snapshot
     named = documents.named()
-    given = {"--row": row is not None, "--mix": mix is not None} | {
+    given = {
+        "--row": row is not None,
+        "--mix": mix is not None,
+        "--launch": of_step.launch is not None,
+    } | {
         f"--{'id' if kind == 'document' else kind}": kind in named
         for kind in ("document", "url", "domain", "digest")
     }
-    if sum(given.values()) != 1:
-        raise BadInput(
-            f"expected one of {', '.join(given)}, got "
-            f"{' and '.join(name for name in given if given[name]) or 'none'}"
-        )
+    _require_one(given)
+    if of_step.launch is not None:
+        if of_step.step is None:
+            raise BadInput("--launch needs --step: an iteration of Megatron's, from 1")
+        trace_shown.trace_step(of_step.launch, of_step.step, of_step.ranks)
+        return
+    if not lake:
+        raise BadInput("name the lake: lc trace LAKE")
     if of_row.packed and (row is None or snapshot is None):
         raise BadInput("--packed needs --row and --snapshot: packed rows belong to one snapshot")
     found = trace_shown.lake_as_of(
@@ -89,3 +111,11 @@ def trace(
         trace_shown.trace_sample(found, mix, sample, position)
     else:
         trace_shown.trace_documents(found, *next(iter(named.items())))
+
+
+def _require_one(given: Mapping[str, bool]) -> None:
+    if sum(given.values()) != 1:
+        raise BadInput(
+            f"expected one of {', '.join(given)}, got "
+            f"{' and '.join(name for name in given if given[name]) or 'none'}"
+        )

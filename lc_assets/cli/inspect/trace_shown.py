@@ -1,9 +1,14 @@
 """What ``lc trace`` prints: rows, samples, what is known of a document, and where it ended up."""
 
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
-from lc_assets.cli.printing import facts, heading, say, shortened, table
+from lc_assets.cli.printing import facts, heading, say, shortened, table, visible
+from lc_assets.cli.reports import report
 from lc_assets.errors import BadInput, Mismatch, NotPublished, Unreachable
+from lc_assets.formats.megatron.launch_arguments import read_batches, read_launch
+from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.releases import Pin, lake_of_release, pinned_lake
@@ -16,6 +21,7 @@ from lc_assets.stages.lineage.histories import (
     removed_for,
     why_dropped,
 )
+from lc_assets.stages.lineage.launches import ServedPiece, Step, served
 from lc_assets.stages.lineage.spans import Span, spans_of_packed_row
 from lc_assets.stages.lineage.tracing import find_row, row_of_order, sample_of_mix
 from lc_assets.stages.lineage.whereabouts import (
@@ -30,6 +36,7 @@ from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_snapshot
 
 MOST_SAMPLES = 12
+SHOWN_TOKENS = 40
 MOST_ROWS = 10
 """Rows and documents that are listed; of further ones, only counts."""
 
@@ -112,6 +119,31 @@ def trace_sample(lake: Lake, mix: str, number: int, position: int | None) -> Non
         piece, column = sample.column_of(position)
         say(f"position {position:,} is column {column:,} of train row {piece.span.row:,}")
         _show_token(lake, piece.span, column)
+
+
+def trace_step(path: Path, iteration: int, n_ranks: int) -> None:
+    """From a step of a launch of Megatron to the documents that it trains on."""
+    launch, cache = read_launch(path)
+    batch, micro_batch = read_batches(path)
+    step = Step(iteration=iteration, batch=batch, micro_batch=micro_batch, n_ranks=n_ranks)
+    found = list(served(launch, step, Path(cache) if cache else None))
+    names = ("microbatch", "rank", "sample", "first token", "tokens", "document", "url", "text")
+    table(names, map(_served_line, found))
+    n_tokens = sum(len(piece.ids) for piece in found)
+    say(f"{len(found):,} pieces of documents, {n_tokens:,} tokens in {batch:,} samples")
+
+
+def _served_line(piece: ServedPiece) -> tuple[Any, ...]:
+    """A piece; its whole text for programs."""
+    name, url = f"document {piece.number} of {piece.data_set}", ""
+    if piece.span is not None:
+        name, url = piece.span.id, piece.span.url
+    whole = report() is not None
+    ids = piece.ids if whole else piece.ids[:SHOWN_TOKENS]
+    text = text_of(piece.tokenizer, ids.tolist()) if piece.tokenizer else ""
+    shown = text if whole else visible(shortened(text, SHOWN_TOKENS))
+    ranges = ", then ".join(f"{first:,}:{last:,}" for first, last in piece.tokens)
+    return piece.microbatch, piece.rank, piece.sample, piece.start, ranges, name, url, shown
 
 
 def trace_documents(lake: Lake, kind: Kind, value: str) -> None:

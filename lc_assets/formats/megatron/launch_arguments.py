@@ -77,11 +77,28 @@ def read_launch(path: Path) -> tuple[Launch, str | None]:
     Raises:
         BadInput: if the file cannot be read, a number is missing, or an argument is unknown.
     """
+    return parse_launch(_words(path), folder=path.parent)
+
+
+def read_batches(path: Path) -> tuple[int, int]:
+    """Samples of a step, and of a microbatch of one rank, that a file of launch arguments states.
+
+    Raises:
+        BadInput: if one is missing, or training takes samples in another order.
+    """
+    parser = _Words(add_help=False, allow_abbrev=False)
+    for name in ("--global-batch-size", "--micro-batch-size"):
+        parser.add_argument(name, type=int, required=True)
+    parser.add_argument("--dataloader-type", choices=["single"])
+    known, _ = parser.parse_known_args(_words(path))
+    return known.global_batch_size, known.micro_batch_size
+
+
+def _words(path: Path) -> list[str]:
     try:
-        words = shlex.split(path.read_text("utf-8"), comments=True)
+        return shlex.split(path.read_text("utf-8"), comments=True)
     except (OSError, ValueError) as error:
         raise BadInput(f"{path}: cannot be read as launch arguments: {error}") from error
-    return parse_launch(words, folder=path.parent)
 
 
 def parse_launch(words: Sequence[str], *, folder: Path) -> tuple[Launch, str | None]:

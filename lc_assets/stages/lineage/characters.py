@@ -65,7 +65,7 @@ def characters_of(lake: Lake, span: Span, column: int) -> Characters | None:
         edited = after
     encoding: TextEncoding = params["text_encoding"]
     edits.append(list(_escaped(edited, encoding)))
-    spans = token_spans(_tokenizer_of(lake, params["tokenizer"]), escape(edited, encoding))
+    spans = token_spans(tokenizer_of(lake, params["tokenizer"]), escape(edited, encoding))
     if token >= len(spans):
         return None
     begin, end = spans[token].tolist()
@@ -113,8 +113,12 @@ def _escaped(text: str, encoding: TextEncoding) -> Iterator[Edit]:
             yield place, place + 1, length
 
 
-def _tokenizer_of(lake: Lake, name: str) -> str:
-    """The setting of a tokenizer that receipts name: of a file, as the lake's recipe has it."""
+def tokenizer_of(lake: Lake, name: str) -> str:
+    """The setting of a tokenizer that receipts name: of a file, as the lake's recipe has it.
+
+    Raises:
+        Mismatch: if the recipe names another.
+    """
     if name in GPT2_NAMES or name in TIKTOKEN:
         return name
     setting = read_recipe(recorded_recipe(lake.url)).token_documents.tokenizer

@@ -5,6 +5,7 @@ A row of a grid is one span: ``row_tokens`` tokens of one document, rolled to th
 are either whole rows or single spans (docs/packing.md).
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -146,16 +147,29 @@ def packed_spans_of(packed: Published, split: str) -> PackedSpans:
 
 
 def spans_of_packed_row(packed: Published, split: str, row: int) -> list[Span]:
-    """The spans of a packed row, from its first column to its last, and the padding behind them.
+    """The spans of a packed row; see `spans_of_packed_rows`."""
+    return spans_of_packed_rows(packed, split, [row])[0]
+
+
+def spans_of_packed_rows(packed: Published, split: str, rows: Sequence[int]) -> list[list[Span]]:
+    """The spans of some packed rows, each row's from its first column to its last, and the padding
+    behind them.
 
     Raises:
         BadInput: if there is no such split or row.
     """
     spans = packed_spans_of(packed, split)
-    if not 0 <= row < spans.n_rows:
-        raise no_row(packed, split, row, spans.n_rows)
-    before, (first, behind) = _lines_before(packed, split), spans.first[row : row + 2].tolist()
-    found = packed_spans(packed, range(before + first, before + behind))
+    if strange := [row for row in rows if not 0 <= row < spans.n_rows]:
+        raise no_row(packed, split, strange[0], spans.n_rows)
+    before = _lines_before(packed, split)
+    lines = [range(before + spans.first[row], before + spans.first[row + 1]) for row in rows]
+    found = iter(packed_spans(packed, [line for own in lines for line in own]))
+    return [_padded(list(itertools.islice(found, len(own)))) for own in lines]
+
+
+def _padded(found: list[Span]) -> list[Span]:
+    """All spans of a row, and the padding between and behind them."""
+    packed, split, row = found[0].published, found[0].split, found[0].row
     nexts = [*(span.row_start for span in found[1:]), row_tokens_of(packed)]
     padding = partial(Span, published=packed, split=split, row=row, number=-1)
     padded = (

@@ -6,8 +6,7 @@ grid, which its receipt names. Nothing is built or written; memory is bounded by
 GPT index, both memory-mapped, and by the rows found.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 from lc_assets.builds.lookups import read_some
 from lc_assets.errors import BadInput, CorruptFile
@@ -17,6 +16,7 @@ from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.located import located
 from lc_assets.lake.versions import Published
+from lc_assets.mixing.gpt_index import GptIndex
 from lc_assets.records import record
 from lc_assets.stages.lineage import row_lineage
 from lc_assets.stages.lineage.spans import (
@@ -26,7 +26,7 @@ from lc_assets.stages.lineage.spans import (
     numbered,
     packed_spans,
     span_of_row,
-    spans_of_packed_row,
+    spans_of_packed_rows,
 )
 from lc_assets.stages.mixes import blended_mix
 from lc_assets.vocabulary import SPLITS
@@ -122,7 +122,12 @@ def rows_behind(lake: Lake, megatron: Published) -> Published:
 
 
 def find_row(lake: Lake, grid: Published, split: str, row: int) -> Span:
-    """One row of a grid, by its index where it has one: a millisecond instead of fifty.
+    """One row of a grid; see `find_rows`."""
+    return find_rows(lake, grid, split, [row])[0]
+
+
+def find_rows(lake: Lake, grid: Published, split: str, rows: Sequence[int]) -> list[Span]:
+    """Some rows of a grid, by its index where it has one: a millisecond instead of fifty.
 
     Raises:
         BadInput: when there is no such split or row.
@@ -130,11 +135,12 @@ def find_row(lake: Lake, grid: Published, split: str, row: int) -> Span:
     require_split(split)
     counts = grid.receipt.counts.extra
     n_rows = {name: counts.get(f"{name} rows", 0) for name in SPLITS}
-    if not 0 <= row < n_rows[split]:
-        raise no_row(grid, split, row, n_rows[split])
-    place = row + sum(n_rows[name] for name in SPLITS[: SPLITS.index(split)])
+    if strange := [row for row in rows if not 0 <= row < n_rows[split]]:
+        raise no_row(grid, split, strange[0], n_rows[split])
+    before = sum(n_rows[name] for name in SPLITS[: SPLITS.index(split)])
     table = row_lineage.rows_of(lake, grid).path
-    return span_of_row(grid, read_some(table, [place], row_lineage.RECORDS)[0])
+    lines = read_some(table, [before + row for row in rows], row_lineage.RECORDS)
+    return [span_of_row(grid, line) for line in lines]
 
 
 def row_of_order(lake: Lake, split: str, position: int) -> Span:
@@ -201,21 +207,36 @@ def sample_of_mix(lake: Lake, mix: str, sample: int) -> Sample:
     source = described.sources[int(read_npy(arrays / "dataset_index.npy")[sample])]
     number = int(read_npy(arrays / "dataset_sample_index.npy")[sample])
     rows = rows_behind(lake, lake.version_of(source.prefix))
-    cuts = cuts_of_sample(published.only(f"{source.name}_*.npy") / source.name, number)
-    pieces = tuple(piece for cut in cuts for piece in _pieces(lake, rows, *cut))
+    index = read_gpt_index(published.only(f"{source.name}_*.npy") / source.name)
+    cuts = cuts_of_sample(index, number)
+    spans = spans_of_documents(lake, rows, [document for document, *_ in cuts])
+    pieces = tuple(
+        piece
+        for document, start, stop in cuts
+        for piece in pieces_between(spans[document], start, stop)
+    )
     return Sample(mix=mix, sample=sample, source=source.name, source_sample=number, pieces=pieces)
 
 
-def _pieces(
-    lake: Lake, rows: Published, document: int, start: int, stop: int | None
-) -> Iterator[Piece]:
-    """The spans in columns ``start`` to ``stop`` of a Megatron document; None means its end."""
+def spans_of_documents(
+    lake: Lake, rows: Published, documents: Sequence[int]
+) -> dict[int, list[Span]]:
+    """The spans of some Megatron documents of training rows, by document.
+
+    Raises:
+        BadInput: when there is no such row.
+    """
     if rows.stage == "token_grid":
-        spans = [find_row(lake, rows, "train", document)]
+        found = [[span] for span in find_rows(lake, rows, "train", documents)]
     elif holds_whole_rows(rows):
-        spans = spans_of_packed_row(rows, "train", document)
+        found = spans_of_packed_rows(rows, "train", documents)
     else:
-        spans = packed_spans(rows, [document])
+        found = [[span] for span in packed_spans(rows, documents)]
+    return dict(zip(documents, found, strict=True))
+
+
+def pieces_between(spans: Sequence[Span], start: int, stop: int | None) -> Iterator[Piece]:
+    """The spans in columns ``start`` to ``stop`` of a Megatron document; None means its end."""
     first = spans[0].row_start
     end = spans[-1].row_stop if stop is None else first + stop
     for span in spans:
@@ -224,11 +245,10 @@ def _pieces(
             yield Piece(span=span, start=begins, stop=ends)
 
 
-def cuts_of_sample(prefix: Path, number: int) -> list[tuple[int, int, int | None]]:
+def cuts_of_sample(index: GptIndex, number: int) -> list[tuple[int, int, int | None]]:
     """What one sample of a GPT index takes, its extra target token included: Megatron documents,
     of each the first column and the column after the last; None means the document's end.
     """
-    index = read_gpt_index(prefix)
     built = int(index.shuffle_index[number])
     (first, offset), (last, end) = index.sample_index[built : built + 2].tolist()
     return [

@@ -214,6 +214,7 @@ def _with_tokens_of(prefix: Path, samples: Int64s, spans: Sequence[Span]) -> Int
     if not (spans[0].is_packed and holds_whole_rows(spans[0].published)):
         return samples  # each document is one span
     columns: dict[int, list[Span]] = {}
+    index = read_gpt_index(prefix)
     for span in spans:
         columns.setdefault(span.document, []).append(span)
     return np.array(
@@ -222,7 +223,7 @@ def _with_tokens_of(prefix: Path, samples: Int64s, spans: Sequence[Span]) -> Int
             for sample in samples.tolist()
             if any(
                 start < span.row_stop and (stop is None or stop > span.row_start)
-                for document, start, stop in cuts_of_sample(prefix, sample)
+                for document, start, stop in cuts_of_sample(index, sample)
                 for span in columns.get(document, ())
             )
         ],

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from lc_assets.execution.executor import Executor
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.gpt_index import (
+    DESCRIPTION,
     PrefixFacts,
     entry_files,
     read_manifest,
@@ -37,12 +38,11 @@ from lc_assets.mixing.cache_names import (
     Launch,
     Part,
     Request,
-    Sources,
     documents_of,
     requested,
 )
 from lc_assets.mixing.gpt_index import build_gpt_index, n_whole, plan_epochs
-from lc_assets.publishing import publish_bytes, writing_in
+from lc_assets.publishing import writing_in
 from lc_assets.records import frozen, record
 
 _NO_HARD_LINKS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK)
@@ -162,42 +162,6 @@ def with_versions(launch: Launch, folder: Path) -> Launch:
     return replace(launch, sources=(train, valid, test))
 
 
-def write_data_arguments(launch: Launch, folder: Path) -> str:
-    """Write the data of a launch into a file; return the arguments that name it.
-
-    Raises:
-        BadInput: if a path has a space, at which Megatron would cut it.
-    """
-    each = dict(zip(SPLITS, map(words_of, launch.sources), strict=True))
-    if launch.split is None:
-        path, option = folder / "per_split_data_args.json", "--per-split-data-args-path"
-        content = json.dumps(each, indent=1)
-    else:
-        path, option = folder / "data_args.txt", "--data-args-path"
-        content = " ".join(each[SPLITS[0]] or [])
-    with writing_in(folder):
-        publish_bytes(path, f"{content}\n".encode())
-    return f"{option} {path}"
-
-
-def words_of(sources: Sources | None) -> list[str] | None:
-    """Weights and prefixes as on Megatron's command line; None without sources.
-
-    Raises:
-        BadInput: if a path has a space.
-    """
-    if sources is None:
-        return None
-    if spaced := [prefix for prefix in sources.prefixes if len(prefix.split()) != 1]:
-        raise BadInput(
-            f"{spaced[0]!r} has a space, at which Megatron would cut it: choose another folder"
-        )
-    if sources.weights is None:
-        return list(sources.prefixes)
-    pairs = zip(map(repr, sources.weights), sources.prefixes, strict=True)
-    return [word for pair in pairs for word in pair]
-
-
 def _linked(prefix: Path, link: Path, digest: str) -> str:
     with os_errors_as_lc_errors(link):
         link.parent.mkdir(parents=True, exist_ok=True)
@@ -224,14 +188,14 @@ def link_file(path: Path, link: Path) -> None:
             link.symlink_to(source)
 
 
-def _read(launch: Launch) -> _DataSets:
+def _read(launch: Launch, *, digests: bool = True) -> _DataSets:
     facts: dict[str, PrefixFacts] = {}
     tokens: dict[tuple[str, Bounds], int] = {}
     prefixes = (prefix for sources in launch.sources if sources for prefix in sources.prefixes)
     for prefix in dict.fromkeys(prefixes):
         reader = MegatronReader(Path(prefix))
         facts[prefix] = PrefixFacts(
-            digest=_digest(Path(prefix)),
+            digest=_digest(Path(prefix)) if digests else "",
             sequences=len(reader),
             boundaries=len(reader.index.document_boundaries),
         )
@@ -296,28 +260,65 @@ def _build(
     request: Request,
 ) -> None:
     launch = data_sets.launch
-    arrays: Sequence[np.ndarray | Path]
-    if made is not None:
-        arrays = made(request)
-    elif request.weights is not None:
-        available = [data_sets.n_samples(request.split, part) for part in request.parts]
-        arrays = _blended(request, available)
-    else:
-        (part,) = request.parts
-        lengths = MegatronReader(Path(part.prefix)).lengths
-        index = build_gpt_index(
-            lengths,
-            sequence_length=launch.sequence_length,
-            seed=launch.seed,
-            n_samples=part.n_samples,
-            documents=documents_of(part.bounds, len(lengths)),
-        )
-        arrays = index.document_index, index.sample_index, index.shuffle_index
+    arrays = _computed(data_sets, request) if made is None else made(request)
     stems = {
         request.stem(launch, tokenizer): request.description(launch, tokenizer)
         for tokenizer in identities.values()
     }
     write_entry(cache, stems, dict(zip(request.files, arrays, strict=True)))
+
+
+def _computed(data_sets: _DataSets, request: Request) -> Sequence[np.ndarray]:
+    """The arrays that Megatron builds."""
+    launch = data_sets.launch
+    if request.weights is not None:
+        available = [data_sets.n_samples(request.split, part) for part in request.parts]
+        return _blended(request, available)
+    (part,) = request.parts
+    lengths = MegatronReader(Path(part.prefix)).lengths
+    index = build_gpt_index(
+        lengths,
+        sequence_length=launch.sequence_length,
+        seed=launch.seed,
+        n_samples=part.n_samples,
+        documents=documents_of(part.bounds, len(lengths)),
+    )
+    return index.document_index, index.sample_index, index.shuffle_index
+
+
+def training_arrays(
+    launch: Launch, cache: Path | None
+) -> tuple[list[Request], Callable[[Request], Sequence[np.ndarray]]]:
+    """What a launch requests for training, its blend last, and a function that gives the arrays of
+    each: those that its cache has for any tokenizer, else those that Megatron builds.
+
+    Raises:
+        BadInput: as `look_at_cache`.
+        CorruptFile: if a data set is missing or damaged.
+    """
+    data_sets = _read(launch, digests=False)
+    ending = f"-{SPLITS[0]}-{DESCRIPTION}"
+    cached = {
+        _without_tokenizer(path.read_text("utf-8")): path.name.removesuffix(f"-{DESCRIPTION}")
+        for path in sorted(cache.glob(f"*{ending}") if cache else ())
+    }
+
+    @functools.cache
+    def arrays(request: Request) -> Sequence[np.ndarray]:
+        stem = cached.get(_without_tokenizer(request.description(launch, {})))
+        if cache is None or stem is None:
+            return _computed(data_sets, request)
+        return [read_npy(path) for path in entry_files(cache, stem, request.files)[1:]]
+
+    requests = requested(launch, data_sets.n_samples)
+    return [request for request in requests if request.split == SPLITS[0]], arrays
+
+
+def _without_tokenizer(description: str) -> str:
+    def left(found: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in found.items() if name != "tokenizer"}
+
+    return json.dumps(json.loads(description, object_hook=left))
 
 
 def _blended(request: Request, available: Sequence[int]) -> Blend:

@@ -18,6 +18,7 @@ from lc_assets.errors import BadInput, NotPublished
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.megatron.gpt_index import index_path, read_gpt_index
 from lc_assets.formats.megatron.idx import bin_path, idx_blocks, idx_path, read_index
+from lc_assets.formats.megatron.launch_files import words_of, write_data_arguments
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.mixing.cache_names import BLEND_FILES, GPT_FILES, Identity, Launch, Request, Sources
@@ -25,13 +26,7 @@ from lc_assets.mixing.pieces import index_of_pieces, piece_edges
 from lc_assets.packing.pieces import aligned
 from lc_assets.publishing import publish, publish_bytes, writing_in
 from lc_assets.stages.lineage.spans import packed_spans_of, row_tokens_of
-from lc_assets.stages.megatron.caching import (
-    Entry,
-    build_cache,
-    link_file,
-    words_of,
-    write_data_arguments,
-)
+from lc_assets.stages.megatron.caching import Entry, build_cache, link_file
 from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix, read_mix
 
 PACKED = "packed_rows"
@@ -160,7 +155,19 @@ def _write_pieces(prefix: Path, rows: Published) -> tuple[Int64s, int]:
     blocks = idx_blocks(lengths, range(len(lengths) + 1), read_index(own).dtype)
     with publish(idx_path(prefix)) as draft, draft.open("wb") as stream:
         stream.writelines(blocks)
+    publish_bytes(_note(prefix), f"{rows.home.absolute()}\n".encode())
     return edges, row_tokens
+
+
+def rows_of_pieces(prefix: Path) -> Path | None:
+    """The version of packed rows that a data set has the pieces of; None if it is another one."""
+    note = _note(prefix)
+    return Path(note.read_text("utf-8").removesuffix("\n")) if note.is_file() else None
+
+
+def _note(prefix: Path) -> Path:
+    """Names the rows of a data set of pieces, whose own folder is in no lake."""
+    return prefix.with_name(f"{prefix.name}.rows")
 
 
 def _arrays_of(

@@ -44,14 +44,14 @@ def write_longcrawl(_context: BuildContext, staging: StagingFolder) -> Counts:
             "no snapshot's grid is published: there is nothing to order; materialize "
             "`token_grid` of one first"
         )
-    lengths = {grid.name: int(grid.receipt.fingerprint.params["row_tokens"]) for grid in grids}
+    params = [grid.receipt.fingerprint.params for grid in grids]
     readers = [GridReader(grid.only("*/zarr.json") / "train.zarr") for grid in grids]
     tokenizers = [str(reader.attributes.get("tokenizer")) for reader in readers]
-    common_of(dict(zip(lengths, tokenizers, strict=True)), "tokenizers")
+    _common(grids, "tokenizers", tokenizers)
     write_sources(
         staging.folder,
         [source_of(grid) for grid in grids],
-        row_tokens=common_of(lengths, "lengths"),
+        row_tokens=_common(grids, "row lengths", [int(found["row_tokens"]) for found in params]),
         vocab_size=readers[0].vocab_size,
     )
     counts = {}
@@ -71,18 +71,19 @@ def grids_of(inputs: Mapping[str, Published]) -> list[Published]:
     return [inputs[name] for name in sorted(inputs) if name.startswith("token_grid/")]
 
 
-def common_of(values: Mapping[str, Any], what: str, *, to_make: str = "order") -> Any:
-    """The value that all partitions share; ``values`` are by their names.
+def _common(grids: list[Published], what: str, values: list[Any]) -> Any:
+    """The value that all grids share.
 
     Raises:
         Mismatch: when two differ.
     """
-    if len(set(values.values())) > 1:
+    if len(set(values)) > 1:
+        found = dict(zip([grid.name for grid in grids], values, strict=True))
         raise Mismatch(
-            f"rows of different {what} have no common {to_make}: {values}; materialize them by one "
+            f"grids of different {what} have no common order: {found}; materialize them by one "
             "recipe"
         )
-    return next(iter(values.values()))
+    return values[0]
 
 
 def source_of(grid: Published) -> OrderSource:

@@ -1,0 +1,234 @@
+"""What a launch of Megatron served at a step: the documents in its global batch, by microbatch and
+rank.
+
+A sample is found by the arrays that Megatron reads: those of the launch's cache, or those that it
+would build. Its documents are known where the launch's data sets are versions of a lake, or the
+pieces that `lc_assets.stages.mixes.launching` makes of packed rows.
+
+Source: Megatron-LM ``megatron/legacy/data/data_samplers.py`` (``MegatronPretrainingSampler``): of
+    micro batch × ranks consecutive samples, each rank takes a microbatch.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lc_assets.arrays import Array
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX
+from lc_assets.builds.lookups import read_some
+from lc_assets.errors import BadInput
+from lc_assets.formats.arrays.grid import GridReader
+from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.lake.located import located
+from lc_assets.lake.versions import Published
+from lc_assets.mixing.cache_names import Launch
+from lc_assets.mixing.gpt_index import GptIndex
+from lc_assets.records import record
+from lc_assets.stages.lineage.characters import tokenizer_of
+from lc_assets.stages.lineage.spans import Span, row_tokens_of, spans_of_packed_rows
+from lc_assets.stages.lineage.tracing import (
+    cuts_of_sample,
+    pieces_between,
+    rows_behind,
+    spans_of_documents,
+)
+from lc_assets.stages.megatron.caching import training_arrays
+from lc_assets.stages.mixes.launching import rows_of_pieces
+
+STORES = ("token_documents", "packing_tokens")
+"""Stages whose Megatron documents are documents."""
+
+
+@record
+class Step:
+    """A step of a launch.
+
+    Attributes:
+        iteration: its number, as Megatron logs it: from 1.
+        batch: samples of all ranks together.
+        micro_batch: samples of a microbatch of one rank.
+        n_ranks: data-parallel ranks.
+    """
+
+    iteration: int
+    batch: int
+    micro_batch: int
+    n_ranks: int = 1
+
+    def __post_init__(self) -> None:
+        together = self.micro_batch * self.n_ranks
+        if min(self.iteration, together, self.batch) < 1 or self.batch % together:
+            raise BadInput(
+                f"iteration {self.iteration:,}: iterations count from 1, and {self.n_ranks:,} "
+                f"ranks × {self.micro_batch:,} samples must divide a batch of {self.batch:,}"
+            )
+
+
+@record
+class ServedPiece:
+    """Consecutive tokens of one document in a sample.
+
+    Attributes:
+        microbatch: of the step, from 0.
+        rank: data-parallel rank.
+        sample: number among all samples of the launch, from 0.
+        start: its first token in the sample.
+        ids: its tokens; the last token of a sample is a target only.
+        data_set: prefix of the data set, as in the launch.
+        number: of Megatron's document there.
+        span: the columns of a row that it is of, or the document; None if the data set is of no
+            lake.
+        tokens: ranges of the document's tokens; none if it is not known.
+        tokenizer: setting of the tokenizer; empty if it is not known.
+    """
+
+    microbatch: int
+    rank: int
+    sample: int
+    start: int
+    ids: Array
+    data_set: str
+    number: int
+    span: Span | None = None
+    tokens: tuple[tuple[int, int], ...] = ()
+    tokenizer: str = ""
+
+
+def served(launch: Launch, step: Step, cache: Path | None) -> Iterator[ServedPiece]:
+    """What a step trains on, sample by sample, without padding.
+
+    Args:
+        launch: the launch.
+        step: the step.
+        cache: its ``--data-cache-path``.
+
+    Raises:
+        BadInput: if there is no such step, or the launch is impossible.
+        CorruptFile: if a data set or an index is missing or damaged.
+        NotPublished: if the documents of a lake's data set are gone.
+    """
+    cuts = _cuts(launch, step, cache)
+    named: dict[str, dict[int, None]] = {}
+    for prefix, own in cuts:
+        named.setdefault(prefix, {}).update(dict.fromkeys(document for document, *_ in own))
+    data_sets = {prefix: _DataSet(prefix, list(numbers)) for prefix, numbers in named.items()}
+    first = (step.iteration - 1) * step.batch
+    for nth, (prefix, own) in enumerate(cuts):
+        microbatch, within = divmod(nth, step.micro_batch * step.n_ranks)
+        data, start = data_sets[prefix], 0
+        for document, begin, end in own:
+            for ids, span, tokens in data.parts(document, begin, end):
+                if span is None or span.id:
+                    yield ServedPiece(
+                        microbatch=microbatch,
+                        rank=within // step.micro_batch,
+                        sample=first + nth,
+                        start=start,
+                        ids=ids,
+                        data_set=prefix,
+                        number=document,
+                        span=span,
+                        tokens=tokens,
+                        tokenizer=data.tokenizer,
+                    )
+                start += len(ids)
+
+
+Cut = tuple[int, int, int | None]
+
+
+def _cuts(launch: Launch, step: Step, cache: Path | None) -> list[tuple[str, list[Cut]]]:
+    """The data set of each sample of a step, and what it takes of it."""
+    (*parts, last), arrays = training_arrays(launch, cache)
+    *_, order = arrays(last)
+    begin = (step.iteration - 1) * step.batch
+    if begin + step.batch > len(order):
+        raise BadInput(
+            f"no iteration {step.iteration:,}: the launch has {len(order):,} samples, "
+            f"{step.batch:,} a step"
+        )
+    own = slice(begin, begin + step.batch)
+    if last.weights is None:
+        parts, chosen, numbers = [last], np.zeros(step.batch, np.int64), np.arange(begin, own.stop)
+    else:
+        chosen, numbers = (np.asarray(array[own]) for array in arrays(last))
+    indices = {number: GptIndex(*arrays(parts[number])) for number in np.unique(chosen).tolist()}
+    return [
+        (parts[number].parts[0].prefix, cuts_of_sample(indices[number], sample))
+        for number, sample in zip(chosen.tolist(), numbers.tolist(), strict=True)
+    ]
+
+
+class _DataSet:
+    """A data set and the spans of some of its documents."""
+
+    def __init__(self, prefix: str, documents: Sequence[int]) -> None:
+        self.reader, self.tokenizer = MegatronReader(Path(prefix)), ""
+        self.spans: dict[int, list[Span]] = {}
+        pieces = rows_of_pieces(Path(prefix))
+        found = located(str(pieces or Path(prefix).absolute().parent))
+        if found is None or not found.version:
+            return
+        lake, published = found.lake, found.published
+        if published.stage in STORES:
+            self.spans = _stored(published, Path(prefix).name, documents)
+            self.tokenizer = tokenizer_of(lake, published.receipt.fingerprint.params["tokenizer"])
+            return
+        rows = rows_behind(lake, published)
+        if pieces:
+            self.spans = self._within_rows(rows, documents)
+        else:
+            self.spans = spans_of_documents(lake, rows, documents)
+        self.tokenizer = tokenizer_of(lake, GridReader(rows.folder / "train.zarr").tokenizer)
+
+    def _within_rows(self, rows: Published, pieces: Sequence[int]) -> dict[int, list[Span]]:
+        """The spans of pieces, each a part of a row."""
+        width = row_tokens_of(rows)
+        places = [self.reader.places(number, number + 1) for number in pieces]
+        wanted = sorted({first // width for first, _ in places})
+        of_row = dict(zip(wanted, spans_of_packed_rows(rows, "train", wanted), strict=True))
+        return {
+            number: [
+                span
+                for span in of_row[first // width]
+                if first % width <= span.row_start < first % width + end - first
+            ]
+            for number, (first, end) in zip(pieces, places, strict=True)
+        }
+
+    def parts(
+        self, document: int, start: int, stop: int | None
+    ) -> Iterator[tuple[Array, Span | None, tuple[tuple[int, int], ...]]]:
+        """The ids between two tokens of a document, span by span."""
+        end = int(self.reader.lengths[document]) if stop is None else stop
+        ids = self.reader.read(document, start, end)
+        if document not in self.spans:
+            yield ids, None, ()
+            return
+        at = 0
+        for piece in pieces_between(self.spans[document], start, end):
+            n_tokens = piece.stop - piece.start
+            tokens = piece.span.tokens_in(piece.start, piece.stop)
+            yield ids[at : at + n_tokens], piece.span, tokens
+            at += n_tokens
+
+
+def _stored(store: Published, name: str, documents: Sequence[int]) -> dict[int, list[Span]]:
+    """Documents of a token store, each a span of its own."""
+    table = f"{name}{DOCUMENTS_SUFFIX}"
+    lines = read_some(store.only(table) / table, documents, ["id", "url", "n_tokens"])
+    return {
+        number: [
+            Span(
+                published=store,
+                split="train",
+                row=number,
+                number=number,
+                row_start=0,
+                row_stop=line["n_tokens"] + 1,  # with its end of text, if it has one
+                **line,
+            )
+        ]
+        for number, line in zip(documents, lines, strict=True)
+    }
