@@ -27,6 +27,7 @@ from lc_assets_tests.builders import recipe_file
 
 FORKING = """
 import contextlib, ctypes, gc, json, os, signal, sys, time
+from multiprocessing import util
 from pathlib import Path
 import pandera.errors, pandera.pyarrow
 import numba
@@ -89,6 +90,7 @@ def child(answering, armed, work, environment):
         said = do(**work)
     except LcError as error:
         said = type(error).__name__
+    util._exit_function()  # as at a program's end: no semaphore is left to the resource tracker
     os.write(answering, json.dumps([points.kill_points_calls(), said, time.time()]).encode())
     os._exit(0)
 

@@ -6,10 +6,10 @@ import sys
 import numba
 import numpy as np
 
-from lc_assets.compiling import compiled, fingerprint, interpreted
+from lc_assets.compiling import borrowing, compiled, fingerprint, interpreted
 
 CALLEE = """
-from lc_assets.compiling import compiled, inlined
+from lc_assets.compiling import borrowing, compiled, inlined
 STEP = {step}
 @{how}
 def stepped(value):
@@ -63,6 +63,15 @@ def test_a_compiled_function_is_the_function():
     assert compiled(total)(np.arange(5)) == total(range(5))
 
 
+@borrowing
+def first_half(values):
+    return values[: len(values) // 2].sum()
+
+
+def test_a_kernel_that_borrows_arrays_is_the_function():
+    assert first_half(np.arange(5)) == first_half.py_func(np.arange(5)) == 1
+
+
 def test_nothing_is_interpreted_where_something_was_compiled():
     """A hash of machine code is a Python integer, which machine code does not take."""
     large = np.uint64(1 << 63)
@@ -102,6 +111,7 @@ def test_a_cached_result_is_used_only_for_the_same_kernels_in_all_folders(tmp_pa
     assert run(3) == ["6", "0"]
     assert run(5, "inlined") == ["10", "0"]
     assert run(7, "inlined") == ["14", "0"]
+    assert run(1, "borrowing") == ["2", "0"]
 
 
 def test_a_fingerprint_holds_for_another_process():

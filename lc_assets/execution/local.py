@@ -132,8 +132,11 @@ class _Processes:
 
     def submit(self, function: Callable[[Task], Any], task: Task, skips: Skips) -> Future[Any]:
         while True:
-            worker = self.idle.popleft() if self.idle else IDLE_POOL.worker(self.kind)
+            if not self.idle:
+                self.idle.append(IDLE_POOL.worker(self.kind))
+            worker = self.idle[0]  # still there, and so ended, if a stop comes at its start
             handle = worker.begin(run_skipping, skips, function, task, self.policy)
+            self.idle.popleft()
             if handle is not None:
                 contains = self.policy if is_contained(function) else DEFAULT_POLICY
                 self.at_work[handle] = _Assignment(worker, Watched(worker.cell, contains))

@@ -69,8 +69,8 @@ class Worker:
     starter: int = field(default_factory=os.getpid)
 
     def begin(self, function: Callable[..., Any], *given: Any) -> Future[Any] | None:
-        """Start a task; None if the process was killed while it was idle."""
-        with contextlib.suppress(BrokenProcessPool):
+        """Start a task, and the process with its first; None if it was killed while it was idle."""
+        with contextlib.suppress(BrokenProcessPool), _no_interrupts():
             return self.pool.submit(function, *given)
         return None
 
@@ -125,17 +125,39 @@ def _start_fork_server(kind: Kind) -> None:
 
     By default it imports from the working folder first (Python 3.11 to 3.13 ignore the path
     that they receive), and so perhaps another version of this package, or any file with a module's
-    name. It and its workers block keyboard interrupts, one of which would otherwise end them with a
-    traceback before they ignore it.
+    name.
     """
     path = os.pathsep.join(str(kind.folder / entry) for entry in kind.path)
-    with ENVIRONMENT, _environment(kind.environment, PYTHONPATH=path, PYTHONSAFEPATH="1"):
-        resource_tracker.ensure_running()  # unblocks the signal when it starts
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            forkserver.ensure_running()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    changed = _environment(kind.environment, PYTHONPATH=path, PYTHONSAFEPATH="1")
+    with ENVIRONMENT, changed, _no_interrupts():
+        forkserver.ensure_running()
+
+
+@contextlib.contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Block keyboard interrupts: processes that start within never receive one, which would end
+    them with a traceback before they ignore it. A signal to this process, which any of its threads
+    may receive, waits too: a process that is started by halves ends with a traceback.
+    """
+    arrived: list[int] = []
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []  # only the main thread can set handlers, and only it is interrupted
+    resource_tracker.ensure_running()  # unblocks the signal when it starts
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    handlers = {
+        number: signal.signal(number, lambda number, _: arrived.append(number))
+        for number in numbers
+        if signal.getsignal(number) not in {signal.SIG_IGN, None}
+    }
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for stop in arrived:
+            signal.raise_signal(stop)
 
 
 @contextlib.contextmanager

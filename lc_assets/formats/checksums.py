@@ -15,15 +15,12 @@ from pathlib import Path
 import numpy as np
 from zlib_ng import zlib_ng
 
-from lc_assets.arrays import Array, Booleans, Int64s, UInt32s
+from lc_assets.arrays import Array, Int64s, UInt32s
 from lc_assets.errors import CorruptFile
 
 SUFFIX = ".crc32"
 BLOCK = 1 << 16
 """Bytes of a file with one checksum: what a page fault in a mapped file reads at least."""
-
-FEW = 24
-"""Up to so many parts are looked at one by one, which takes less time than as an array."""
 
 
 def checksums_path(path: Path) -> Path:
@@ -87,6 +84,8 @@ class CheckedBlocks:
             found = np.zeros(0, np.uint32)
         self._checksums = array.array("I", found.tobytes())
         self._pending = bytearray((found != 0).tobytes())
+        self._is_pending = np.frombuffer(self._pending, np.bool_)
+        self._n_pending = int(np.count_nonzero(found))
 
     def check(self, start: int, stop: int) -> None:
         """Compare the blocks that ids ``start`` to ``stop`` (exclusive) are in.
@@ -97,28 +96,31 @@ class CheckedBlocks:
         end = -(-stop // self._block_ids)
         at = self._pending.find(1, start // self._block_ids, end)
         while at >= 0:
-            begin = at * BLOCK
-            if zlib_ng.crc32(self._content[begin : begin + BLOCK]) != self._checksums[at]:
-                raise CorruptFile(
-                    f"{self._path}: the block at byte {begin:,} does not match its checksum: it is "
-                    "damaged; download or build the file again"
-                )
-            self._pending[at] = 0
+            self._check_block(at)
             at = self._pending.find(1, at, end)
 
-    def check_each(self, starts: Int64s, n_ids: int) -> None:
-        """Compare the blocks of ``n_ids`` ids from each of ``starts`` on; raises as `check`."""
-        if len(starts) > FEW:
-            starts = starts[self.unread(starts, n_ids)]
-        for start in starts.tolist():
-            self.check(start, start + n_ids)
+    def blocks_of(self, starts: Int64s, n_ids: int) -> Int64s:
+        """Blocks that ``n_ids`` ids from each of ``starts`` on are in, for `check_blocks`; int64.
 
-    def unread(self, starts: Int64s, n_ids: int) -> Booleans:
-        """Which of these parts may have a block that was not compared yet; shaped as ``starts``."""
-        if self._pending.find(1) < 0:
-            return np.zeros(starts.shape, np.bool_)
-        if n_ids > self._block_ids:
-            return np.ones(starts.shape, np.bool_)
-        pending = np.frombuffer(self._pending, np.bool_)
-        last = starts + n_ids - 1
-        return pending[starts // self._block_ids] | pending[last // self._block_ids]
+        Shaped as ``starts``, the last dimension times the most blocks of one part.
+        """
+        first, last = starts // self._block_ids, (starts + n_ids - 1) // self._block_ids
+        most = (n_ids + self._block_ids - 2) // self._block_ids + 1
+        return np.concatenate([np.minimum(first + more, last) for more in range(most)], axis=-1)
+
+    def check_blocks(self, blocks: Int64s) -> None:
+        """Compare some blocks; raises as `check`."""
+        if self._n_pending:
+            for block in blocks[self._is_pending[blocks]].tolist():
+                if self._pending[block]:
+                    self._check_block(block)
+
+    def _check_block(self, block: int) -> None:
+        begin = block * BLOCK
+        if zlib_ng.crc32(self._content[begin : begin + BLOCK]) != self._checksums[block]:
+            raise CorruptFile(
+                f"{self._path}: the block at byte {begin:,} does not match its checksum: it is "
+                "damaged; download or build the file again"
+            )
+        self._pending[block] = 0
+        self._n_pending -= 1

@@ -93,7 +93,7 @@ class WindowLoader(SteppedLoader[Batch]):
             time.
     """
 
-    _drawn: tuple[tuple[int, int], Int64s, bool] = (-1, 0), np.empty((0, 0), int), True
+    _drawn: tuple[tuple[int, int], Int64s, Int64s] = (-1, 0), *(np.empty((0, 0), int),) * 2
 
     def __init__(
         self,
@@ -172,9 +172,8 @@ class WindowLoader(SteppedLoader[Batch]):
         return self._steps_per_epoch * self._epochs
 
     def __getitem__(self, step: int) -> Batch:
-        starts, unread = self._part_of(step)
-        if unread:
-            self._reader.blocks.check_each(starts, self._n_ids)
+        starts, blocks = self._part_of(step)
+        self._reader.blocks.check_blocks(blocks)
         picked = self._windows[starts]
         windows = picked if self._dtype is None else picked.astype(self._dtype)
         return Batch(windows[:, :-1], windows[:, 1:])
@@ -187,10 +186,8 @@ class WindowLoader(SteppedLoader[Batch]):
         """
         return self._part_of(step)[0]
 
-    def _part_of(self, step: int) -> tuple[Int64s, bool]:
-        """First token of each window of a step, and whether they may have to be compared with
-        checksums.
-        """
+    def _part_of(self, step: int) -> tuple[Int64s, Int64s]:
+        """First token of each window of a step, and the blocks of the file that they are in."""
         step = operator.index(step)
         if not 0 <= step < len(self):
             raise IndexError(f"no step {step:,}: there are {len(self):,}, numbered from 0")
@@ -198,21 +195,22 @@ class WindowLoader(SteppedLoader[Batch]):
         block, row = divmod(inside, STEPS_AT_ONCE)
         drawn = self._drawn
         if drawn[0] != (epoch, block):
-            starts = self._starts(epoch, block)[:, self._share]
-            unread = self._reader.blocks.unread(starts, self._n_ids).any()
-            drawn = self._drawn = (epoch, block), starts, bool(unread)
-        return drawn[1][row], drawn[2]
+            starts = self._starts(epoch, block)
+            blocks = self._reader.blocks.blocks_of(starts, self._n_ids)
+            drawn = self._drawn = (epoch, block), starts, blocks
+        return drawn[1][row], drawn[2][row]
 
     def _starts(self, epoch: int, block: int) -> Int64s:
-        """First tokens of the windows of a block of steps: (step, window)."""
+        """First tokens of this rank's windows of a block of steps: (step, window)."""
         n_windows = self._shape["batch_windows"]
         last = min((block + 1) * STEPS_AT_ONCE, self._steps_per_epoch)
-        positions = np.arange(block * STEPS_AT_ONCE * n_windows, last * n_windows)
+        every = np.arange(block * STEPS_AT_ONCE * n_windows, last * n_windows)
+        positions = every.reshape(-1, n_windows)[:, self._share]
         if self._shuffled:
-            positions = Permutation(self.n_windows, f"windows/{self._shape['seed']}/{epoch}").at(
-                positions
-            )
-        return (positions * self._shape["stride"]).reshape(-1, n_windows)
+            key = f"windows/{self._shape['seed']}/{epoch}"
+            drawn = Permutation(self.n_windows, key).at(positions.ravel())
+            positions = drawn.reshape(positions.shape)
+        return positions * self._shape["stride"]
 
     def identity(self) -> dict[str, Any]:
         """Data set, shape and order; equal for all ranks and any number of epochs."""

@@ -34,16 +34,16 @@ def made_up_pages(n_pages: int) -> list[str]:
     return pages
 
 
-def manual_pages(folder: Path, n_pages: int) -> list[str]:
-    """The first pages of a manual."""
+def manual_pages(folder: Path) -> list[str]:
+    """All pages of three manuals."""
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 
-    with (folder / "hyperlinked" / "warc" / "sqlitedoc.warc.gz").open("rb") as file:
-        records = ArchiveIterator(file, record_types=WarcRecordType.response)
-        return [
-            record.reader.read().decode("utf-8", "replace")
-            for record, _ in zip(records, range(n_pages), strict=False)
-        ]
+    pages = []
+    for path in sorted(folder.glob("hyperlinked/warc/*.warc.gz")):
+        with path.open("rb") as file:
+            records = ArchiveIterator(file, record_types=WarcRecordType.response)
+            pages += [record.reader.read().decode("utf-8", "replace") for record in records]
+    return pages
 
 
 HOSTILE = {

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -105,12 +106,44 @@ def blocked_signals(_: int) -> list[int]:
     return sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
 
 
-def test_workers_never_end_by_a_keyboard_interrupt():
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_workers_never_end_by_a_keyboard_interrupt(monkeypatch, method):
     """They block it from their first instruction on; this process does not."""
+    monkeypatch.setattr(IDLE_POOL, "method", method)  # the second after a fork
     assert {tuple(found) for _, found in EXECUTOR.run(blocked_signals, [0] * 4, what="ask")} == {
         (signal.SIGINT,)
     }
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_waits_until_a_worker_has_started(monkeypatch, number):
+    """Also one that another thread receives: a worker that is started by halves ends with a
+    traceback.
+    """
+    submit, started, stopped = ProcessPoolExecutor.submit, [], threading.Event()
+    other = threading.Thread(target=stopped.wait)
+    other.start()
+
+    def interrupted(self, *given):
+        signal.pthread_kill(other.ident, number)
+        assert other.is_alive()  # a moment for the signal
+        started.append(submit(self, *given))
+        return started[-1]
+
+    def stop(*_):
+        assert started
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", interrupted)
+    before = signal.signal(number, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(EXECUTOR.run(blocked_signals, [0] * 4, what="ask"))
+        assert signal.getsignal(number) is stop
+    finally:
+        signal.signal(number, before)
+        stopped.set()
 
 
 def test_workers_killed_between_two_runs_cost_nobody(tmp_path):

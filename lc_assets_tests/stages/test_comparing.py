@@ -15,6 +15,7 @@ from lc_assets.errors import NotPublished
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.upstream import Upstream
+from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.file_lakes import build_for, context_over_files
 from lc_assets.stages.releases.comparing import NOW, compare, data_set
 from lc_assets.stages.releases.releasing import release
@@ -164,6 +165,17 @@ def test_a_snapshot_more_is_all_added(lake):
     (change,) = found.changes
     assert (change.snapshot, change.rows_removed, change.rows_moved) == (NEW, 0, 0)
     assert change.rows_added == sum(name.startswith(NEW) for name in lake.served())
+
+
+def test_grids_that_are_published_and_not_ordered_are_compared(lake):
+    other = cooked(lake, token_grid=GriddingSettings(row_tokens=TINY_ROW_TOKENS // 2))
+    stage_named("token_grid").build(other.context, OLD)
+    found = diff(other)
+    assert [change.snapshot for change in found.changes] == [OLD]
+    assert found.same_snapshots == len(SNAPSHOTS) - 1
+    assert ("row_tokens", [OLD]) in [
+        (line["setting"], line["partitions"]) for line in found.settings
+    ]
 
 
 def rewritten(lake, folder, texts):

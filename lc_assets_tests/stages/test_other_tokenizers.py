@@ -178,5 +178,5 @@ def test_grids_of_two_tokenizers_have_no_common_order(tmp_path, large):
     build_snapshot(other, OLD, STAGES[:-1])
     changed = replace(other, recipe=mixed)
     build_snapshot(changed, NEW, STAGES[:-1])
-    with pytest.raises(Mismatch, match="grids of different tokenizers have no common order"):
+    with pytest.raises(Mismatch, match="rows of different tokenizers have no common order"):
         build_snapshot(changed, NEW, ["longcrawl"])

@@ -273,6 +273,12 @@ def test_rows_of_two_lengths_have_no_common_order(finished, tmp_path):
     ):
         stage_named("longcrawl").build(context, "all")
     assert unpublished(context.lake, "longcrawl")
+    with pytest.raises(
+        Mismatch,
+        match="lengths have no common mix: {'megatron_rows/2023-06': 64, "
+        "'megatron_rows/2023-14': 32}",
+    ):
+        stage_named("blended_mix").build(context, "by-tokens")
     assert digests(build_all(context)) == digests(finished.built)
 
 

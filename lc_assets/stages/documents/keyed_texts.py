@@ -79,7 +79,9 @@ def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatc
         group = file.metadata.row_group(number)
         n_lines = _BYTES_AT_ONCE * group.num_rows // max(group.total_byte_size, 1)
         n_lines = min(max(n_lines, _TEXTS_AT_ONCE), _MOST_AT_ONCE)
-        yield from file.iter_batches(n_lines, row_groups=[number], columns=columns)
+        yield from file.iter_batches(
+            n_lines, row_groups=[number], columns=columns, use_threads=False
+        )
 
 
 def without_sketches(parts: Iterable[pa.Table], sketches: list[UInt64s]) -> Iterator[pa.Table]:

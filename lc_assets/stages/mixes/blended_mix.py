@@ -41,6 +41,7 @@ from lc_assets.stages.mixes.mix_plans import (
     settings_of,
     source_name,
 )
+from lc_assets.stages.rows.longcrawl import common_of
 
 MIX_FILE = "mix.json"
 
@@ -109,8 +110,11 @@ def write_blended_mix(context: BuildContext, staging: StagingFolder) -> Counts:
     mix = staging.key
     megatron = context.recipe.megatron_rows
     published = {source_name(*name.split("/")): source for name, source in staging.inputs.items()}
+    plain_rows = [one for one in staging.inputs.values() if one.name.startswith(f"{PLAIN}/")]
+    if lengths := {one.name: length for one in plain_rows if (length := _row_tokens(one))}:
+        common_of(lengths, "lengths", to_make="mix")
     for source in staging.inputs.values():
-        if not source.name.startswith(f"{PLAIN}/"):
+        if source not in plain_rows:
             require_whole_rows(mix, source.receipt.fingerprint.params["megatron"])
     available = {
         name: _samples_of(source, megatron.sequence_length) for name, source in published.items()
@@ -150,6 +154,15 @@ def _samples_of(source: Published, sequence_length: int) -> int:
     if not idx_path(prefix).is_file():
         return 0
     return max(0, n_whole(read_index(prefix).n_tokens, sequence_length))
+
+
+def _row_tokens(source: Published) -> int:
+    """The length of its rows; 0 if it has none."""
+    prefix = source.only("train.idx") / "train"
+    if not idx_path(prefix).is_file():
+        return 0
+    lengths = read_index(prefix).lengths
+    return int(lengths[0]) if len(lengths) else 0
 
 
 def _index_source(

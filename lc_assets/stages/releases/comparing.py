@@ -36,7 +36,7 @@ from lc_assets.stages.rows import token_grid
 from lc_assets.vocabulary import SPLITS
 
 NOW = "now"
-"""Names the current published state, instead of a release."""
+"""Names the current published state, instead of a release: also grids that are in no order yet."""
 COLUMNS = ("id", "digest", "stretch", "split", "shift", "priority")
 
 
@@ -129,7 +129,8 @@ def data_set(lake: Lake, words: str) -> DataSet:
         release = described(named.lake, {of.name: of for of in versions})
         return DataSet(words, named.lake, release)
     if words == NOW:
-        return DataSet(words, lake, described(lake, pinned_now(lake)))
+        grids = {grid.name: grid for grid in lake.published("token_grid").values()}
+        return DataSet(words, lake, described(lake, pinned_now(lake) | grids))
     if words not in release_names(lake):
         raise NotPublished(
             f"{words}: neither a release of {lake.url} nor the folder of a version; of releases "

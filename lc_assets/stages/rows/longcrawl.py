@@ -44,14 +44,14 @@ def write_longcrawl(_context: BuildContext, staging: StagingFolder) -> Counts:
             "no snapshot's grid is published: there is nothing to order; materialize "
             "`token_grid` of one first"
         )
-    params = [grid.receipt.fingerprint.params for grid in grids]
+    lengths = {grid.name: int(grid.receipt.fingerprint.params["row_tokens"]) for grid in grids}
     readers = [GridReader(grid.only("*/zarr.json") / "train.zarr") for grid in grids]
     tokenizers = [str(reader.attributes.get("tokenizer")) for reader in readers]
-    _common(grids, "tokenizers", tokenizers)
+    common_of(dict(zip(lengths, tokenizers, strict=True)), "tokenizers")
     write_sources(
         staging.folder,
         [source_of(grid) for grid in grids],
-        row_tokens=_common(grids, "row lengths", [int(found["row_tokens"]) for found in params]),
+        row_tokens=common_of(lengths, "lengths"),
         vocab_size=readers[0].vocab_size,
     )
     counts = {}
@@ -71,19 +71,18 @@ def grids_of(inputs: Mapping[str, Published]) -> list[Published]:
     return [inputs[name] for name in sorted(inputs) if name.startswith("token_grid/")]
 
 
-def _common(grids: list[Published], what: str, values: list[Any]) -> Any:
-    """The value that all grids share.
+def common_of(values: Mapping[str, Any], what: str, *, to_make: str = "order") -> Any:
+    """The value that all partitions share; ``values`` are by their names.
 
     Raises:
         Mismatch: when two differ.
     """
-    if len(set(values)) > 1:
-        found = dict(zip([grid.name for grid in grids], values, strict=True))
+    if len(set(values.values())) > 1:
         raise Mismatch(
-            f"grids of different {what} have no common order: {found}; materialize them by one "
+            f"rows of different {what} have no common {to_make}: {values}; materialize them by one "
             "recipe"
         )
-    return values[0]
+    return next(iter(values.values()))
 
 
 def source_of(grid: Published) -> OrderSource:

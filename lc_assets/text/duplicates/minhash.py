@@ -167,10 +167,11 @@ def _prime_minima(
         terms: ``(p,)``.
         out: ``(p,)``; filled with 2³² - 1 where there are no hashes.
     """
+    wide = hashes.astype(np.uint64)  # converted in the loop, each would take eight times as long
     for i in range(len(factors)):
         factor, term, least = factors[i], terms[i], _HIGHEST
-        for value in hashes:
-            product = np.uint64(value) * factor + term
+        for value in wide:
+            product = value * factor + term
             folded = (product & _PRIME) + (product >> _61)
             # Subtracting 2⁶¹ - 1 adds one to the lower 32 bits, which are all that is needed.
             least = min(least, _u32(folded + ((folded + _1) >> _61)))

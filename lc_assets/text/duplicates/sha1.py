@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from lc_assets.arrays import Bytes, UInt32s
+from lc_assets.arrays import Bytes, Int64s, UInt32s
 from lc_assets.compiling import compiled, inlined
 
-_u32 = np.uint32
-_HIGHEST = np.uint32(0xFFFFFFFF)
+_u32, _u64 = np.uint32, np.uint64
+_ONES, _ONE_BIT = 0xFFFFFFFF, 0x80000000
 
 _LANES = 16
 """n-grams hashed by SHA-1 in parallel: as many 32-bit numbers as the widest registers hold.
@@ -39,31 +39,35 @@ def _five_rounds(part: int, t: int, w: UInt32s, v: UInt32s) -> None:
     """
     k = _ROUND_CONSTANTS[part]
     for i in range(_LANES):
-        a, b, c, d, e = v[0, i], v[1, i], v[2, i], v[3, i], v[4, i]
-        e = _u32(_turned(a, 5) + _mixed(part, b, c, d) + e + w[t, i] + k)
+        at = t * _LANES + i
+        a, b, c = v[i], v[i + _LANES], v[i + 2 * _LANES]
+        d, e = v[i + 3 * _LANES], v[i + 4 * _LANES]
+        e = _u32(_turned(a, 5) + _mixed(part, b, c, d) + e + w[at] + k)
         b = _turned(b, 30)
-        d = _u32(_turned(e, 5) + _mixed(part, a, b, c) + d + w[t + 1, i] + k)
+        d = _u32(_turned(e, 5) + _mixed(part, a, b, c) + d + w[at + _LANES] + k)
         a = _turned(a, 30)
-        c = _u32(_turned(d, 5) + _mixed(part, e, a, b) + c + w[t + 2, i] + k)
+        c = _u32(_turned(d, 5) + _mixed(part, e, a, b) + c + w[at + 2 * _LANES] + k)
         e = _turned(e, 30)
-        b = _u32(_turned(c, 5) + _mixed(part, d, e, a) + b + w[t + 3, i] + k)
+        b = _u32(_turned(c, 5) + _mixed(part, d, e, a) + b + w[at + 3 * _LANES] + k)
         d = _turned(d, 30)
-        a = _u32(_turned(b, 5) + _mixed(part, c, d, e) + a + w[t + 4, i] + k)
-        v[0, i], v[1, i], v[2, i], v[3, i], v[4, i] = a, b, _turned(c, 30), d, e
+        a = _u32(_turned(b, 5) + _mixed(part, c, d, e) + a + w[at + 4 * _LANES] + k)
+        v[i], v[i + _LANES], v[i + 2 * _LANES] = a, b, _turned(c, 30)
+        v[i + 3 * _LANES], v[i + 4 * _LANES] = d, e
 
 
 @compiled
 def _compress(w: UInt32s, v: UInt32s, states: UInt32s) -> None:
-    """Process one block of each lane.
+    """Process one block of each lane. The arrays have one dimension, so that LLVM knows how far
+    their rows are apart, and needs no checks of overlap: two and a half times as fast.
 
     Args:
-        w: ``(80, _LANES)``, the blocks in the first 16 rows; the others are overwritten.
-        v: ``(5, _LANES)``, overwritten.
-        states: ``(5, _LANES)``, changed in place.
+        w: 80 rows of `_LANES`, the blocks in the first 16; the others are overwritten.
+        v: 5 rows of `_LANES`, overwritten.
+        states: the same, changed in place.
     """
-    for t in range(16, 80):
-        for i in range(_LANES):
-            w[t, i] = _turned(w[t - 3, i] ^ w[t - 8, i] ^ w[t - 14, i] ^ w[t - 16, i], 1)
+    for at in range(16 * _LANES, 80 * _LANES):
+        mixed = w[at - 3 * _LANES] ^ w[at - 8 * _LANES] ^ w[at - 14 * _LANES]
+        w[at] = _turned(mixed ^ w[at - 16 * _LANES], 1)
     v[:] = states
     for t in range(0, 20, 5):
         _five_rounds(0, t, w, v)
@@ -76,34 +80,37 @@ def _compress(w: UInt32s, v: UInt32s, states: UInt32s) -> None:
     states += v
 
 
-@inlined
-def _load(numbers: UInt32s, begin: int, length: int, block: int, w: UInt32s, lane: int) -> None:
-    """Write one block of a padded message into a lane.
+@compiled
+def _load(numbers: UInt32s, begins: Int64s, lengths: Int64s, block: int, w: UInt32s) -> None:
+    """Write one block of each lane's padded message, a row at a time: branches on single lengths
+    could not be predicted. What is written of a message that has ended is of no use.
 
     Args:
         numbers: the four bytes from each byte of the text on, big-endian.
-        begin: where the message begins.
-        length: bytes of the message.
-        block: number of the block of the message.
+        begins: where each lane's message begins.
+        lengths: bytes of the messages.
+        block: number of the block of the messages.
         w: see `_compress`.
-        lane: number of the lane.
     """
-    at, n_left = begin + 64 * block, length - 64 * block
-    if n_left >= 64:
-        for row in range(16):
-            w[row, lane] = numbers[at + 4 * row]
-    else:
-        for row in range(16):
-            w[row, lane] = 0
-        n_whole = max(n_left, 0) // 4
-        for row in range(n_whole):
-            w[row, lane] = numbers[at + 4 * row]
-        if n_left >= 0:
-            n_kept = 8 * (n_left - 4 * n_whole)
-            kept = numbers[at + 4 * n_whole] & ~(_HIGHEST >> n_kept)
-            w[n_whole, lane] = kept | np.int64(0x80000000) >> n_kept
-        if n_left < 56:
-            w[14, lane], w[15, lane] = _u32(length >> 29), _u32(length << 3)
+    n_whole = min(max(lengths.min() // 4 - 16 * block, 0), 16)
+    n_filled = min(max(lengths.max() // 4 + 1 - 16 * block, 0), 16)
+    for row in range(n_whole):
+        for lane in range(_LANES):
+            # Numba tests whether an index is negative, unless it is unsigned.
+            w[row * _LANES + lane] = numbers[_u64(begins[lane] + 64 * block + 4 * row)]
+    last = _u64(len(numbers) - 1)
+    for row in range(n_whole, n_filled):
+        for lane in range(_LANES):
+            at = 64 * block + 4 * row
+            n_left = lengths[lane] - at
+            n_bits = 8 * min(max(n_left, 0), 4)
+            kept = np.int64(numbers[min(_u64(begins[lane] + at), last)]) & ~(_ONES >> n_bits)
+            w[row * _LANES + lane] = (kept | _ONE_BIT >> n_bits) * (n_left >= 0)
+    w[n_filled * _LANES : 16 * _LANES] = 0
+    for lane in range(_LANES):
+        if lengths[lane] - 64 * block < 56:
+            w[14 * _LANES + lane] = lengths[lane] >> 29
+            w[15 * _LANES + lane] = lengths[lane] << 3
 
 
 @compiled
@@ -133,30 +140,27 @@ def digest_grams(text: Bytes, n: int, out: UInt32s) -> int:
     """
     starts = np.zeros(len(text) // 2 + 2, np.int64)
     n_words = 1
-    for i in range(len(text)):
-        if text[i] == _SPACE:
-            starts[n_words] = i + 1
-            n_words += 1
+    for i in range(len(text)):  # without branches: where words end cannot be predicted
+        starts[n_words] = i + 1
+        n_words += text[i] == _SPACE
     starts[n_words] = len(text) + 1
     n_grams = max(n_words - n + 1, 0)
-    w, states = np.empty((80, _LANES), np.uint32), np.empty((5, _LANES), np.uint32)
+    w, states = np.empty(80 * _LANES, np.uint32), np.empty(5 * _LANES, np.uint32)
     v, numbers = np.empty_like(states), _four_bytes(text)
-    lengths = np.empty(_LANES, np.int64)
+    begins, lengths = np.zeros(_LANES, np.int64), np.zeros(_LANES, np.int64)
     for first in range(0, n_grams, _LANES):
         n_lanes = min(_LANES, n_grams - first)
-        for lane in range(_LANES):
-            states[:, lane] = _START
+        for at in range(len(states)):
+            states[at] = _START[at // _LANES]
         for lane in range(n_lanes):
-            lengths[lane] = starts[first + lane + n] - 1 - starts[first + lane]
-        for block in range((lengths[:n_lanes].max() + 8) // 64 + 1):
-            for lane in range(n_lanes):
-                # A lane that has ended repeats its last block; its digest has been read.
-                if block <= (lengths[lane] + 8) // 64:
-                    _load(numbers, starts[first + lane], lengths[lane], block, w, lane)
+            begins[lane] = starts[first + lane]
+            lengths[lane] = starts[first + lane + n] - 1 - begins[lane]
+        for block in range((lengths.max() + 8) // 64 + 1):
+            _load(numbers, begins, lengths, block, w)
             _compress(w, v, states)
             for lane in range(n_lanes):
                 if block == (lengths[lane] + 8) // 64:
-                    word = states[0, lane]
+                    word = states[lane]
                     swapped = _turned(word, 8) & _u32(0x00FF00FF)
                     out[first + lane] = swapped | (_turned(word, 24) & _u32(0xFF00FF00))
     return n_grams

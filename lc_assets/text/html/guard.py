@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int64s
-from lc_assets.compiling import compiled
+from lc_assets.compiling import borrowing, compiled
 from lc_assets.text.html.stack import (
     ATTRIBUTES,
     BEYOND,
@@ -230,7 +230,7 @@ def _walk(page: Bytes, counts: Int64s, stack: Int64s, off: Int64s, limits: Int64
             return
 
 
-@compiled
+@borrowing
 def _doubted_up_to(page: Bytes, at: int, ends: Int64s) -> int:
     """Where a comment or CDATA section ends, if it is one: apparent tags within it may begin
     elements, but end none.
@@ -245,7 +245,7 @@ def _doubted_up_to(page: Bytes, at: int, ends: Int64s) -> int:
     return int(ends[kind])
 
 
-@compiled
+@borrowing
 def _start_text(
     page: Bytes,
     at: int,
@@ -281,7 +281,7 @@ def _start_text(
     return len(page) if name == _PLAINTEXT else raw_end(page, at, name), doubted
 
 
-@compiled
+@borrowing
 def _next_tag(page: Bytes, at: int) -> int:
     """Position of the next ``<``; the page's length when there is none."""
     while at < len(page) and page[at] != _LESS:
@@ -289,7 +289,7 @@ def _next_tag(page: Bytes, at: int) -> int:
     return at
 
 
-@compiled
+@borrowing
 def _closes_at(page: Bytes, at: int, name: int) -> bool:
     """Whether the end tag of an element of this name begins there."""
     if at + 1 >= len(page) or page[at + 1] != _SLASH:

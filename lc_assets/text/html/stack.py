@@ -14,7 +14,7 @@ Source: the HTML standard, 13.2.4 "Parse state", 13.2.6.4 "The rules for parsing
 import numpy as np
 
 from lc_assets.arrays import Int64s
-from lc_assets.compiling import compiled
+from lc_assets.compiling import borrowing
 from lc_assets.text.html.tags import (
     BLOCK,
     CAPTION,
@@ -75,7 +75,7 @@ NAME, FLAGS, OFF_BEFORE = range(3)
 """Columns of the stack: name, flags, and how much formatting was left open before it."""
 
 
-@compiled
+@borrowing
 def is_odd(flags: int) -> bool:
     """Whether the rules within an element are not followed, but for those of svg and math while
     they are sure.
@@ -83,20 +83,20 @@ def is_odd(flags: int) -> bool:
     return flags & KIND in (FOREIGN, OTHER, SELECT)
 
 
-@compiled
+@borrowing
 def doubt(counts: Int64s) -> None:
     """After a tag whose effect is not modelled: none of the open elements is sure."""
     counts[SURE] = counts[N]
     counts[SVG] = -1
 
 
-@compiled
+@borrowing
 def depth_of(counts: Int64s) -> int:
     """How deep an element would be that begins now."""
     return int(counts[N] + counts[N_OFF])
 
 
-@compiled
+@borrowing
 def push(counts: Int64s, stack: Int64s, name: int, flags: int) -> None:
     """An element begins."""
     n = counts[N]
@@ -109,7 +109,7 @@ def push(counts: Int64s, stack: Int64s, name: int, flags: int) -> None:
     counts[ODD] += is_odd(flags)
 
 
-@compiled
+@borrowing
 def drop(counts: Int64s, stack: Int64s, off: Int64s, by_itself: bool) -> None:
     """The innermost element ends: by its own end tag, or with an enclosing element."""
     n = counts[N] - 1
@@ -128,7 +128,7 @@ def drop(counts: Int64s, stack: Int64s, off: Int64s, by_itself: bool) -> None:
         leave_open(counts, off, stack[n, NAME])
 
 
-@compiled
+@borrowing
 def leave_open(counts: Int64s, off: Int64s, name: int) -> None:
     """Formatting is left open: it is reopened in later elements."""
     if counts[N_OFF] >= len(off):
@@ -138,7 +138,7 @@ def leave_open(counts: Int64s, off: Int64s, name: int) -> None:
     counts[N_OFF] += 1
 
 
-@compiled
+@borrowing
 def rebuild(counts: Int64s, stack: Int64s) -> None:
     """An element ended: formatting that is or may be left open is reopened in later elements."""
     n_rebuilt = counts[N_OFF]
@@ -148,7 +148,7 @@ def rebuild(counts: Int64s, stack: Int64s) -> None:
     counts[LEVELS] += n_rebuilt * depth_of(counts)
 
 
-@compiled
+@borrowing
 def drop_to(counts: Int64s, stack: Int64s, off: Int64s, place: int, by_itself: bool) -> None:
     """All elements from ``place`` on end, this one by its own end tag or not."""
     while counts[N] > place:
@@ -156,7 +156,7 @@ def drop_to(counts: Int64s, stack: Int64s, off: Int64s, place: int, by_itself: b
     rebuild(counts, stack)
 
 
-@compiled
+@borrowing
 def take_out(counts: Int64s, stack: Int64s, place: int) -> None:
     """One element ends, and those within it do not."""
     for after in range(place + 1, counts[N]):
@@ -166,7 +166,7 @@ def take_out(counts: Int64s, stack: Int64s, place: int) -> None:
     counts[SURE] = min(counts[SURE], counts[N])
 
 
-@compiled
+@borrowing
 def lose(counts: Int64s, stack: Int64s, kind: int | np.int64) -> None:
     """Elements of a kind may have ended or not: no later end tag is sure to close them."""
     for place in range(counts[N]):
@@ -174,7 +174,7 @@ def lose(counts: Int64s, stack: Int64s, kind: int | np.int64) -> None:
             stack[place, NAME] = -1
 
 
-@compiled
+@borrowing
 def has_kind(counts: Int64s, stack: Int64s, kind: int | np.int64) -> bool:
     """Whether an element of this kind may be open at all."""
     for place in range(counts[N]):  # noqa: SIM110 - numba compiles no generators
@@ -183,7 +183,7 @@ def has_kind(counts: Int64s, stack: Int64s, kind: int | np.int64) -> bool:
     return False
 
 
-@compiled
+@borrowing
 def has_name(counts: Int64s, stack: Int64s, name: int) -> bool:
     """Whether an element of this name may be open at all."""
     for place in range(counts[N]):  # noqa: SIM110 - as above
@@ -192,7 +192,7 @@ def has_name(counts: Int64s, stack: Int64s, name: int) -> bool:
     return False
 
 
-@compiled
+@borrowing
 def level(flags: int) -> int:
     """Level of a table part within its table; its content must have a higher level; -1 for other
     elements.
@@ -207,7 +207,7 @@ def level(flags: int) -> int:
     return 3 if kind in (CELL, CAPTION) else -1
 
 
-@compiled
+@borrowing
 def forget(counts: Int64s, stack: Int64s, off: Int64s, name: int) -> bool:
     """Formatting that was left open ends, with what was opened in it since, unless a scope began
     between.
@@ -230,7 +230,7 @@ def forget(counts: Int64s, stack: Int64s, off: Int64s, name: int) -> bool:
     return False
 
 
-@compiled
+@borrowing
 def end_formatting(
     counts: Int64s, stack: Int64s, off: Int64s, place: int, is_special: bool
 ) -> None:
@@ -246,7 +246,7 @@ def end_formatting(
         drop_to(counts, stack, off, place, True)
 
 
-@compiled
+@borrowing
 def end(counts: Int64s, stack: Int64s, off: Int64s, name: int, flags: int) -> None:
     """An end tag."""
     n, kind = counts[N], flags & KIND
@@ -295,7 +295,7 @@ def end(counts: Int64s, stack: Int64s, off: Int64s, name: int, flags: int) -> No
         drop_to(counts, stack, off, place, True)
 
 
-@compiled
+@borrowing
 def end_unfound(counts: Int64s, stack: Int64s, name: int, flags: int, is_stopped: bool) -> None:
     """An end tag that closes nothing, or an unknown element.
 
@@ -311,7 +311,7 @@ def end_unfound(counts: Int64s, stack: Int64s, name: int, flags: int, is_stopped
         doubt(counts)
 
 
-@compiled
+@borrowing
 def end_within_svg(counts: Int64s, stack: Int64s, off: Int64s, name: int) -> None:
     """An end tag within svg or math that is not the innermost element's."""
     place = counts[N] - 1
@@ -323,13 +323,13 @@ def end_within_svg(counts: Int64s, stack: Int64s, off: Int64s, name: int) -> Non
         doubt(counts)
 
 
-@compiled
+@borrowing
 def matches(open_name: int, open_flags: int, name: int, kind: int | np.int64) -> bool:
     """Whether an end tag closes this element: any heading's end tag closes any heading."""
     return open_name == name or (kind == HEADING and open_flags & KIND == HEADING)
 
 
-@compiled
+@borrowing
 def is_barrier(found: int, flags: int) -> bool:
     """Whether an element limits the search of an end tag."""
     kind = flags & KIND

@@ -7,7 +7,7 @@ Source: the HTML standard, 13.2.6.4 "The rules for parsing tokens in HTML conten
 import numpy as np
 
 from lc_assets.arrays import Int64s
-from lc_assets.compiling import compiled
+from lc_assets.compiling import borrowing
 from lc_assets.text.html.stack import (
     CHOICES,
     FLAGS,
@@ -67,7 +67,7 @@ _TBODY, _TR = number_of("tbody"), number_of("tr")
 _FLAGS_OF = (0, FLAGS_OF_NAMES["tbody"], FLAGS_OF_NAMES["tr"])
 
 
-@compiled
+@borrowing
 def start(
     counts: Int64s, stack: Int64s, off: Int64s, name: int, flags: int, is_closed: bool
 ) -> None:
@@ -121,7 +121,7 @@ def start(
         doubt(counts)
 
 
-@compiled
+@borrowing
 def start_unfollowed(counts: Int64s, stack: Int64s, off: Int64s, name: int, flags: int) -> None:
     """An element begins where rules are not followed.
 
@@ -137,7 +137,7 @@ def start_unfollowed(counts: Int64s, stack: Int64s, off: Int64s, name: int, flag
     doubt(counts)
 
 
-@compiled
+@borrowing
 def start_table_part(counts: Int64s, stack: Int64s, off: Int64s, name: int, flags: int) -> None:
     """A caption, a group of rows, a row or a cell begins: open parts of the same or a higher level
     end.
@@ -164,7 +164,7 @@ def start_table_part(counts: Int64s, stack: Int64s, off: Int64s, name: int, flag
     push(counts, stack, name, flags)
 
 
-@compiled
+@borrowing
 def start_table(counts: Int64s, stack: Int64s, name: int, flags: int) -> None:
     """A table begins: within a cell of another table, else it may replace that table; it ends a
     paragraph or not, by the page's document type.
@@ -180,7 +180,7 @@ def start_table(counts: Int64s, stack: Int64s, name: int, flags: int) -> None:
     push(counts, stack, name, flags)
 
 
-@compiled
+@borrowing
 def start_link(counts: Int64s, stack: Int64s, off: Int64s, name: int, flags: int) -> None:
     """A link begins: an open link ends."""
     if counts[TANGLED]:
@@ -200,7 +200,7 @@ def start_link(counts: Int64s, stack: Int64s, off: Int64s, name: int, flags: int
         doubt(counts)
 
 
-@compiled
+@borrowing
 def end_open(
     counts: Int64s, stack: Int64s, off: Int64s, kind: int | np.int64, barrier: int
 ) -> bool:
@@ -221,13 +221,13 @@ def end_open(
     return not has_kind(counts, stack, kind)
 
 
-@compiled
+@borrowing
 def end_p(counts: Int64s, stack: Int64s, off: Int64s) -> bool:
     """A block begins: the paragraph around it ends; returns whether it is known which."""
     return end_open(counts, stack, off, P, P_SCOPE)
 
 
-@compiled
+@borrowing
 def end_current(counts: Int64s, stack: Int64s, off: Int64s, kind: int | np.int64) -> bool:
     """The innermost element ends if it is of this kind and nothing may have been opened again in
     it; returns whether that is known.

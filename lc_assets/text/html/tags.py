@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int64s
-from lc_assets.compiling import compiled
+from lc_assets.compiling import borrowing
 
 VOID = 1 << 8
 """Has no content."""
@@ -166,7 +166,7 @@ def _table() -> Int64s:
 _TABLE = _table()
 
 
-@compiled
+@borrowing
 def name_at(page: Bytes, start: int) -> tuple[int, int]:
     """Number of the tag's name that begins at ``start``, and where it ends."""
     number, at = 0, start
@@ -181,7 +181,7 @@ def name_at(page: Bytes, start: int) -> tuple[int, int]:
     return number, at
 
 
-@compiled
+@borrowing
 def flags_of(number: int) -> int:
     """The flags of a name; 0 for one that HTML has no rule for."""
     slot = number % _SLOTS
@@ -198,19 +198,19 @@ _LESS, _MORE, _SLASH, _EQUALS, _QUOTE, _APOSTROPHE = 60, 62, 47, 61, 34, 39
 _DASH, _BANG, _OPEN_BRACKET = 45, 33, 91
 
 
-@compiled
+@borrowing
 def is_white(byte: int) -> bool:
     """Whether a byte separates attributes."""
     return byte in (9, 10, 12, 13, 32)
 
 
-@compiled
+@borrowing
 def is_letter(page: Bytes, at: int) -> bool:
     """Whether there is an ASCII letter."""
     return at < len(page) and (65 <= page[at] <= 90 or 97 <= page[at] <= 122)
 
 
-@compiled
+@borrowing
 def attributes_at(page: Bytes, at: int) -> tuple[int, int, bool]:
     """Attributes of a tag whose name ends at ``at``: how many, where the tag ends, whether it
     closes itself.
@@ -250,7 +250,7 @@ def attributes_at(page: Bytes, at: int) -> tuple[int, int, bool]:
                 return n_attributes, at + 1, False
 
 
-@compiled
+@borrowing
 def begins_comment(page: Bytes, at: int) -> bool:
     """Whether ``<!--`` is at this position."""
     return (
@@ -261,7 +261,7 @@ def begins_comment(page: Bytes, at: int) -> bool:
     )
 
 
-@compiled
+@borrowing
 def is_named(page: Bytes, at: int, name: int) -> bool:
     """Whether a tag's whole name, beginning there, is this one; looks no further than names that
     HTML has are long.
@@ -270,7 +270,7 @@ def is_named(page: Bytes, at: int, name: int) -> bool:
     return found == name and stop < len(page) and (stop < at + _LONGEST)
 
 
-@compiled
+@borrowing
 def markup_end(page: Bytes, at: int) -> int:
     """Where what begins with ``<!``, ``<?`` or ``</`` and is not a tag ends; ``at`` is that of its
     ``<``.
@@ -297,13 +297,13 @@ def markup_end(page: Bytes, at: int) -> int:
     return place + 1
 
 
-@compiled
+@borrowing
 def is_section(page: Bytes, at: int) -> bool:
     """Whether ``<![`` is at this position: the start of a CDATA section of svg or math."""
     return at + 2 < len(page) and page[at + 1] == _BANG and page[at + 2] == _OPEN_BRACKET
 
 
-@compiled
+@borrowing
 def section_end(page: Bytes, at: int) -> int:
     """Where a CDATA section ends."""
     size = len(page)
@@ -314,7 +314,7 @@ def section_end(page: Bytes, at: int) -> int:
     return size
 
 
-@compiled
+@borrowing
 def raw_end(page: Bytes, at: int, name: int) -> int:
     """Where the end tag of an element that contains only text begins; the page's length when there
     is none.

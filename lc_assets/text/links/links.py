@@ -49,10 +49,11 @@ TOO_MANY_LINKS = "too many links"
 _TEXT_BYTES = 100_000_000
 _HIDDEN = "style,script,template,iframe,noembed,noframes,svg title,svg desc,svg metadata"
 _SVG_TITLE = "svg title"
+_READ = "a[href],base[href],head link[rel~=canonical i][href]"
 _MENUS = "nav,header,footer,aside,[role~=navigation i]"
 
 
-class Link(msgspec.Struct, frozen=True):
+class Link(msgspec.Struct, frozen=True, gc=False):
     """One link of a page.
 
     Attributes:
@@ -110,7 +111,13 @@ def page_links(html: str, extractor: Extractor = "html5") -> PageLinks:
         return PageLinks(unread=refused)
     parsed = LexborHTMLParser(page)
     titles = _remove_hidden(parsed)
-    nodes = parsed.css("a[href]")
+    nodes = list[LexborNode]()
+    addresses = dict[str, str]()
+    for node in parsed.css(_READ):  # one walk: each takes as long as a third of the parsing
+        if node.tag == "a":
+            nodes.append(node)
+        else:
+            addresses.setdefault(str(node.tag), _attribute(node, "href"))
     if len(nodes) > MAX_LINKS:
         return PageLinks(unread=TOO_MANY_LINKS)
     if (
@@ -123,11 +130,7 @@ def page_links(html: str, extractor: Extractor = "html5") -> PageLinks:
     links = tuple(
         _link(node, n_menus > 0, titles) for node, n_menus in zip(nodes, above, strict=True)
     )
-    base, canonical = (
-        _attribute(node, "href") if (node := parsed.css_first(selector)) is not None else ""
-        for selector in ("base[href]", "head link[rel~=canonical i][href]")
-    )
-    return PageLinks(links, base, canonical)
+    return PageLinks(links, addresses.get("base", ""), addresses.get("link", ""))
 
 
 def scanned(html: str) -> Iterator[tuple[str, str]]:
