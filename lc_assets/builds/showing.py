@@ -63,7 +63,7 @@ class Shown:
 
     Attributes:
         values: by name, in the order they are shown in.
-        columns: of the published table, when it is one.
+        columns: of the published table, when settings add some to the stage's.
         rows: the number to plot over time; by default what was kept.
     """
 

@@ -222,14 +222,13 @@ class Stage:
         pool: concurrency pool; None for stages that take negligible time.
         kinds: file kinds shown in the UI.
         counted: the unit of its counts.
+        columns: of the table that it publishes, if it is one.
         sharding: how its versions divide into shards that newer versions can reuse; None if they do
             not.
-        early_cutoff: whether downstream stages use early cut-off: rebuilt partitions are usually
-            unchanged, so stages that read one wait for the result instead of being built in the
-            same run.
-        cited: what the files state of the receipt of an input, beside its content: its version, for
-            example. It becomes part of the fingerprint, as equal contents can have several
-            receipts. None for nothing.
+        early_cutoff: whether rebuilt partitions are usually unchanged, so that stages that read one
+            wait for the result instead of being built in the same run.
+        cited: what the files state of an input's receipt beside its content, such as its version:
+            part of the fingerprint, as equal contents can have several receipts.
     """
 
     name: str
@@ -254,6 +253,7 @@ class Stage:
     pool: Pool | None = WORKERS
     kinds: tuple[str, ...] = ("parquet",)
     counted: str = "documents"
+    columns: pa.Schema | None = None
     sharding: Sharding | None = None
     early_cutoff: bool = False
     cited: Callable[[Published], Any] | None = None

@@ -22,7 +22,7 @@ from lc_assets.errors import LcError
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
-from lc_assets.orchestration.metadata import result_of
+from lc_assets.orchestration.metadata import definition_of, result_of
 from lc_assets.orchestration.resources import BuildContextResource
 from lc_assets.sources.settings import source_name
 from lc_assets.stages.catalogue import needed_by, stage_named
@@ -81,6 +81,7 @@ def asset_of(
     @dg.asset(
         name=stage.name,
         description=stage.description,
+        metadata=definition_of(stage),
         group_name=stage.group,
         kinds=set(stage.kinds),
         pool=stage.pool,

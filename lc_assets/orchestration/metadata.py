@@ -1,6 +1,8 @@
 """An asset's metadata in the Dagster UI: summary, plots, tables, columns, counts, location."""
 
+import inspect
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -88,8 +90,7 @@ def result_of(
         metadata |= {
             name: dg.MetadataValue.float(value) for name, value in receipt.measured.items()
         }
-    if shown.columns is not None:
-        metadata |= columns_of(shown.columns, origins_of(stage.name))
+    metadata |= columns_of(stage, shown.columns)
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(receipt.digest))
 
 
@@ -150,10 +151,24 @@ def summary(built: Built, counted: str) -> str:
     return "\n".join([*lines, "", made_from])
 
 
-def columns_of(columns: pa.Schema, origins: Mapping[str, str]) -> dict[str, Any]:
-    """Descriptions and lineage of a table's columns. Descriptions name the origins too, because the
-    open-source UI does not draw column lineage.
+def definition_of(stage: Stage) -> dict[str, Any]:
+    """Metadata of an asset that is not built yet: its table's columns, and where its code is."""
+    code = inspect.unwrap(stage.write)
+    file, line = inspect.getsourcefile(code) or "", code.__code__.co_firstlineno
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        where = dg.LocalFileCodeReference(file_path=file, line_number=line, label=stage.name)
+        references = dg.CodeReferencesMetadataValue(code_references=[where])
+    return {"dagster/code_references": references, **columns_of(stage, None)}
+
+
+def columns_of(stage: Stage, shown: pa.Schema | None) -> dict[str, Any]:
+    """Descriptions and lineage of the columns of a stage's table, or of those that are shown of it.
+    Descriptions name the origins too, because the open-source UI does not draw column lineage.
     """
+    columns, origins = shown or stage.columns, origins_of(stage.name)
+    if columns is None:
+        return {}
     found: dict[str, Any] = {}
     described = [
         dg.TableColumn(

@@ -20,6 +20,7 @@ from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.stages.catalogue import STAGES, needed_by, stage_named
 from lc_assets.stages.planning import plan
 from lc_assets.stages.reports.data_set_card import PLOTS
+from lc_assets.stages.shown.columns import UNKNOWN
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.materializations import assert_columns_described, assert_metadata
 
@@ -418,6 +419,22 @@ def _code_versions(filtering: FilteringSettings, tmp_path) -> dict[str, str]:
         spec.key.to_user_string(): spec.code_version
         for spec in build_defs(recipe=str(path)).resolve_all_asset_specs()
     }
+
+
+def test_an_asset_that_is_not_built_has_its_columns_and_its_code(finished):
+    """Every column has a description, and stands in the published table too."""
+    for spec in build_defs().resolve_all_asset_specs():
+        name, metadata = spec.key.to_user_string(), spec.metadata
+        (code,) = metadata["dagster/code_references"].code_references
+        line = Path(code.file_path).read_text().splitlines()[code.line_number - 1]
+        assert line.startswith(("def ", "@")), name
+        table = metadata.get("dagster/column_schema")
+        assert (table is None) == (stage_named(name).columns is None)
+        if table is not None:
+            assert all(UNKNOWN not in column.description for column in table.columns), name
+            for event in materializations(finished, name):
+                shown = event.metadata["dagster/column_schema"].value.columns
+                assert {column.name for column in table.columns} <= {one.name for one in shown}
 
 
 def test_columns_are_followed_to_where_they_come_from(finished):

@@ -307,6 +307,7 @@ STAGE = Stage(
         the_text_holds_what_the_evidence_says,
         shard_counts_match,
     ),
+    columns=EVIDENCE,
     sharding=Sharding(
         reads=_reads,
         suffixes=(FINDS_SUFFIX, EVIDENCE_SUFFIX),

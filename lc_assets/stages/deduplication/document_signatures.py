@@ -40,6 +40,7 @@ from lc_assets.builds.tables import read_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.redpajama.minhash import (
+    SCHEMA,
     SignaturesWriter,
     read_signatures,
     scheme_label_of,
@@ -313,6 +314,7 @@ STAGE = Stage(
         the_published_signatures_are_ours,
         shard_counts_match,
     ),
+    columns=SCHEMA,
     sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX,)),
     job="snapshot_documents",
     write=write_document_signatures,

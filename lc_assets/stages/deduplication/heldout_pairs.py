@@ -30,6 +30,7 @@ from lc_assets.stages.deduplication.candidates import PAIRS, PairsTask
 from lc_assets.stages.deduplication.document_signatures import shingles_of
 from lc_assets.stages.deduplication.index import PLACE_BITS, keyed_tables
 from lc_assets.stages.deduplication.near_duplicate_pairs import (
+    NEAR_PAIRS,
     pairs_are_as_alike_as_they_say,
     publish_pairs,
     the_pairs_add_up,
@@ -160,6 +161,7 @@ STAGE = Stage(
     reads={"filtered_documents": THIS_AND_OLDER.summarized(), "document_keys": THIS_AND_OLDER},
     params=_params,
     checks=(the_pairs_add_up, pairs_are_as_alike_as_they_say),
+    columns=NEAR_PAIRS,
     wanted=are_held_out,
     job="snapshot_documents",
     kinds=("parquet", "duckdb"),

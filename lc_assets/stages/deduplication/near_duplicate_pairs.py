@@ -253,6 +253,7 @@ STAGE = Stage(
     reads={"filtered_documents": THIS_AND_OLDER.summarized(), "signature_index": THIS_AND_OLDER},
     params=_params,
     checks=(the_pairs_add_up, pairs_are_as_alike_as_they_say),
+    columns=NEAR_PAIRS,
     job="snapshot_documents",
     kinds=("parquet", "duckdb"),
     counted="pairs",

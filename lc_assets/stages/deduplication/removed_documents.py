@@ -310,6 +310,7 @@ STAGE = Stage(
     },
     params=_params,
     checks=(removals_add_up, every_near_duplicate_has_one_that_stays, everything_withdrawn_goes),
+    columns=DECISIONS,
     job="snapshot_rows",
     kinds=("parquet", "duckdb"),
     write=write_removed_documents,

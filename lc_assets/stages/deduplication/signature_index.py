@@ -303,6 +303,7 @@ STAGE = Stage(
     },
     params=_params,
     checks=(every_document_has_its_place, bands_are_those_of_the_signatures),
+    columns=BANDED,
     job="snapshot_documents",
     kinds=("numpy", "parquet"),
     write=write_signature_index,

@@ -324,6 +324,7 @@ STAGE = Stage(
         files_hold_the_documents,
         shard_counts_match,
     ),
+    columns=CLEAN,
     wanted=lambda recipe: recipe.clean_documents.wanted,
     sharding=Sharding(
         reads=_reads,

@@ -327,6 +327,7 @@ STAGE = Stage(
         the_documents_are_those_filtered,
         every_document_is_found_by_its_keys,
     ),
+    columns=KEYED,
     job="snapshot_documents",
     kinds=("parquet", "numpy"),
     write=write_document_keys,

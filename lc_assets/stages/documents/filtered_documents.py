@@ -242,6 +242,7 @@ STAGE = Stage(
         the_sweeps_meet_the_counts,
         shard_counts_match,
     ),
+    columns=FILTERED,
     sharding=Sharding(reads=_reads, suffixes=(DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SWEEP_SUFFIX)),
     job="snapshot_documents",
     write=write_filtered_documents,

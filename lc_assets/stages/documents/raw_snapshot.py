@@ -289,6 +289,7 @@ STAGE = Stage(
     outside={"upstream": lambda context, key: manifest_of(look_at_snapshot(context, key))},
     params=_params,
     checks=(the_manifest_adds_up, every_listed_file_is_there),
+    columns=MANIFEST,
     job="snapshot_documents",
     pool=UPSTREAM,
     kinds=("json", "parquet"),

@@ -190,6 +190,7 @@ STAGE = Stage(
     reads={"token_grid": SAME_SNAPSHOT, "removed_documents": SAME_SNAPSHOT},
     params=lambda _, __: {},
     checks=(every_row_is_recorded, every_row_is_found_by_its_keys),
+    columns=SCHEMA,
     group="tokens",
     job="snapshot_rows",
     kinds=("parquet", "numpy"),

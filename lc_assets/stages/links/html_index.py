@@ -266,6 +266,7 @@ STAGE = Stage(
         every_place_is_in_the_crawl,
         records_hold_the_pages_they_should,
     ),
+    columns=HTML_INDEX,
     wanted=links_are_wanted,
     group="links",
     job="snapshot_longpack",

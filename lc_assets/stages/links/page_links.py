@@ -203,6 +203,7 @@ STAGE = Stage(
         the_links_add_up,
         pages_and_targets_have_their_keys,
     ),
+    columns=PAGE_LINKS,
     wanted=links_are_wanted,
     group="links",
     job="snapshot_longpack",

@@ -242,6 +242,7 @@ STAGE = Stage(
         children_stand_before_what_points_at_them,
         nothing_crosses_the_held_out_split,
     ),
+    columns=LINK_CLAIMS,
     wanted=lambda recipe: recipe.longpack_documents.wanted,
     group="links",
     job="snapshot_longpack",

@@ -285,6 +285,7 @@ STAGE = Stage(
         packed_documents_keep_the_limit,
         every_page_is_found_in_its_documents,
     ),
+    columns=FILTERED,
     wanted=lambda recipe: recipe.longpack_documents.wanted,
     group="links",
     job="snapshot_longpack",

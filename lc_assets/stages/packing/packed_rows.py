@@ -22,6 +22,7 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
+from lc_assets.builds.tables import PACKED_SPANS
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.files import Vocabulary
@@ -171,6 +172,7 @@ STAGE = Stage(
         rows_are_as_the_method_makes_them,
         packed_train_and_heldout_share_nothing,
     ),
+    columns=PACKED_SPANS,
     wanted=lambda recipe: recipe.packed_rows.wanted,
     group="packing",
     job="snapshot_packing",

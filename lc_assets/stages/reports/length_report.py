@@ -254,6 +254,7 @@ STAGE = Stage(
     },
     params=_params,
     checks=(every_document_has_a_length,),
+    columns=LENGTH_SHARES,
     wanted=lambda recipe: recipe.length_report.wanted or recipe.referral_report.wanted,
     group="reports",
     job="snapshot_reports",

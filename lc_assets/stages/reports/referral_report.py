@@ -270,6 +270,7 @@ STAGE = Stage(
     },
     params=_params,
     checks=(every_sample_has_the_requested_size,),
+    columns=DENSITIES,
     wanted=lambda recipe: recipe.referral_report.wanted,
     group="reports",
     job="snapshot_reports",

@@ -330,6 +330,7 @@ STAGE = Stage(
         train_and_heldout_share_nothing,
         order_and_shifts_are_uniform,
     ),
+    columns=ROWS,
     group="tokens",
     job="snapshot_rows",
     kinds=("zarr", "numpy"),

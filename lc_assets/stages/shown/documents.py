@@ -8,18 +8,15 @@ from lc_assets import arrow_compute as pc
 from lc_assets.builds.checks import documents_files
 from lc_assets.builds.showing import Passages, Plot, Shown, Table, plot_of
 from lc_assets.builds.stage import BuildContext, Built
-from lc_assets.builds.tables import MANIFEST, WITHDRAWN, read_lines, read_schema, read_table
-from lc_assets.formats.redpajama.minhash import SCHEMA
+from lc_assets.builds.tables import read_lines, read_schema, read_table
 from lc_assets.lake.versions import Published
 from lc_assets.stages.decontamination import contaminated_documents as contamination
-from lc_assets.stages.decontamination.evidence import EVIDENCE
 from lc_assets.stages.deduplication import (
     document_signatures as signing,
     near_duplicate_pairs as pairing,
     removals as removing,
     signature_index as indexing,
 )
-from lc_assets.stages.deduplication.index import BANDED
 from lc_assets.stages.documents import (
     document_keys as keying,
     filtered_documents as filtering,
@@ -27,7 +24,6 @@ from lc_assets.stages.documents import (
     shard_filtering,
     sweeping,
 )
-from lc_assets.stages.documents.clean_documents import CLEAN
 from lc_assets.stages.documents.measuring import rules_of_key
 from lc_assets.stages.withdrawal import (
     snapshot_withdrawals as withdrawals,
@@ -59,7 +55,7 @@ def raw_snapshot(_context: BuildContext, built: Built) -> Shown:
     """Sizes of the files upstream."""
     sizes = raw.bytes_by_part(built.published)
     plot = plot_of("bars", "Size upstream", sizes, unit="bytes")
-    return Shown(columns=MANIFEST, values={"size_by_part": plot})
+    return Shown(values={"size_by_part": plot})
 
 
 def filtered_documents(context: BuildContext, built: Built) -> Shown:
@@ -158,14 +154,14 @@ def document_signatures(_context: BuildContext, built: Built) -> Shown:
     """Published, computed or none."""
     counts = counted(built, (signing.PUBLISHED, signing.COMPUTED, signing.TOO_SHORT))
     plot = plot_of("bars", "Origin of signatures", counts, unit="documents")
-    return Shown(columns=SCHEMA, values={"origin": plot})
+    return Shown(values={"origin": plot})
 
 
 def signature_index(_context: BuildContext, built: Built) -> Shown:
     """Documents with and without a signature."""
     counts = counted(built, (indexing.SIGNED, indexing.NOT_SIGNED))
     plot = plot_of("bars", "Documents", counts, unit="documents")
-    return Shown(columns=BANDED, values={"documents": plot})
+    return Shown(values={"documents": plot})
 
 
 def near_duplicate_pairs(_context: BuildContext, built: Built) -> Shown:
@@ -174,7 +170,6 @@ def near_duplicate_pairs(_context: BuildContext, built: Built) -> Shown:
     ordered = found.take(pc.sort_indices(found["similarity"]))
     last = ordered.slice(max(ordered.num_rows - SHOWN_LINES, 0))
     return Shown(
-        columns=pairing.NEAR_PAIRS,
         values={
             "similarities": plot_of(
                 "histogram",
@@ -208,7 +203,7 @@ def contaminated_documents(_context: BuildContext, built: Built) -> Shown:
         counted="matches",
         shares=True,
     )
-    return Shown(columns=EVIDENCE, values={"coverage": plot, "worst": Table(worst[:SHOWN_LINES])})
+    return Shown(values={"coverage": plot, "worst": Table(worst[:SHOWN_LINES])})
 
 
 def withdrawn_documents(context: BuildContext, built: Built) -> Shown:
@@ -217,7 +212,6 @@ def withdrawn_documents(context: BuildContext, built: Built) -> Shown:
     lake = context.lake
     served = [{"partition": name} for name in partitions_to_rebuild(lake, lines)]
     return Shown(
-        columns=WITHDRAWN,
         values=_withdrawals(lines)
         | {
             "by_reason": Table(withdrawn_by_reason(lake, lines)),
@@ -229,7 +223,7 @@ def withdrawn_documents(context: BuildContext, built: Built) -> Shown:
 def snapshot_withdrawals(_context: BuildContext, built: Built) -> Shown:
     """Withdrawals by kind."""
     lines = withdrawals.withdrawals_in(built.published.folder)
-    return Shown(columns=withdrawals.WITHDRAWALS, values=_withdrawals(lines))
+    return Shown(values=_withdrawals(lines))
 
 
 def _withdrawals(lines: Sequence[Mapping[str, Any]]) -> dict[str, Plot | Table]:
@@ -241,9 +235,9 @@ def _withdrawals(lines: Sequence[Mapping[str, Any]]) -> dict[str, Plot | Table]:
 def removed_documents(_context: BuildContext, built: Built) -> Shown:
     """Some removed documents."""
     examples = Table(removing.removals_in(built.published.folder)[:SHOWN_LINES])
-    return Shown(columns=removing.DECISIONS, values={"examples": examples})
+    return Shown(values={"examples": examples})
 
 
 def clean_documents(_context: BuildContext, _built: Built) -> Shown:
-    """The columns; why documents were removed is shown for every stage."""
-    return Shown(columns=CLEAN)
+    """Nothing more: why documents were removed is shown for every stage."""
+    return Shown()

@@ -8,9 +8,8 @@ from typing import Any
 
 from lc_assets.builds.showing import Markdown, Passages, Shown, Table, inline, plot_of
 from lc_assets.builds.stage import BuildContext, Built
-from lc_assets.builds.tables import FILTERED, read_lines, read_table
+from lc_assets.builds.tables import read_lines, read_table
 from lc_assets.stages.links import html_index as indexing, page_links as linking
-from lc_assets.stages.links.link_tables import HTML_INDEX, LINK_CLAIMS, PAGE_LINKS
 from lc_assets.stages.longpack import link_claims as claiming, longpack_documents as longpack
 from lc_assets.stages.longpack.page_index import beside_the_paper, lengths_of, roots_tried
 from lc_assets.stages.reports import data_set_card as card
@@ -30,7 +29,6 @@ def html_index(_context: BuildContext, built: Built) -> Shown:
     """Records read, and the first pages."""
     kinds = indexing.records_by_kind(built.counts)
     return Shown(
-        columns=HTML_INDEX,
         values={
             "records": plot_of(
                 "bars", "Records of the crawl that were read", kinds, unit="records"
@@ -46,7 +44,6 @@ def page_links(context: BuildContext, built: Built) -> Shown:
     index = context.lake.partition("html_index", snapshot).require()
     targets = linking.links_by_outcome(built.counts)
     return Shown(
-        columns=PAGE_LINKS,
         values={
             "fates": plot_of("bars", "Where links lead", targets, unit="links"),
             "most_linked": Table(linking.most_pointed_at(built.published, index, SHOWN_LINES)),
@@ -57,7 +54,7 @@ def page_links(context: BuildContext, built: Built) -> Shown:
 def link_claims(_context: BuildContext, built: Built) -> Shown:
     """The first claims."""
     lines = _first_lines([built.published.folder / claiming.TABLE])
-    return Shown(columns=LINK_CLAIMS, values={"first_claims": Table(lines)})
+    return Shown(values={"first_claims": Table(lines)})
 
 
 def longpack_documents(context: BuildContext, built: Built) -> Shown:
@@ -84,7 +81,6 @@ def longpack_documents(context: BuildContext, built: Built) -> Shown:
         for document, spans in longpack.first_documents(folder, SHOWN_DOCUMENTS)
     ]
     return Shown(
-        columns=FILTERED,
         values={
             "growth": Table(growth),
             "tokens_by_length": plot_of(
@@ -114,7 +110,6 @@ def length_report(_context: BuildContext, built: Built) -> Shown:
     lines = read_table(folder / SHARES_FILE, LENGTH_SHARES.names).to_pylist()
     shares = {_set_and_group(line): 100 * line["token_share"] for line in lines}
     return Shown(
-        columns=LENGTH_SHARES,
         values={
             "shares": Table(lines),
             "growth": Table(read_table(folder / GROWTH_FILE, GROWTH.names).to_pylist()),
@@ -144,7 +139,7 @@ def referral_report(_context: BuildContext, built: Built) -> Shown:
         },
         names=("here", "paper"),
     )
-    return Shown(columns=DENSITIES, values={"densities": Table(pairs), "farthest": plot})
+    return Shown(values={"densities": Table(pairs), "farthest": plot})
 
 
 def _set_and_group(line: Mapping[str, Any]) -> str:

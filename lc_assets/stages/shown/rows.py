@@ -7,12 +7,11 @@ import numpy as np
 from lc_assets.builds.checks import documents_files
 from lc_assets.builds.showing import Markdown, Plot, Shown, Table, plot_of
 from lc_assets.builds.stage import BuildContext, Built
-from lc_assets.builds.tables import PACKED_SPANS, ROWS, TOKENIZED, read_all
+from lc_assets.builds.tables import TOKENIZED, read_all
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.versions import Published
-from lc_assets.stages.lineage import row_lineage as lineage
 from lc_assets.stages.lineage.spans import spans_of_packed_row
 from lc_assets.stages.megatron import megatron_rows as megatron
 from lc_assets.stages.mixes import blended_mix as blending, launching
@@ -34,14 +33,14 @@ def token_documents(context: BuildContext, built: Built) -> Shown:
     """Lengths in tokens."""
     least = context.recipe.token_documents.min_tokens
     plot = _lengths(built, "Length of token documents", least, f"minimum, {least:,}")
-    return Shown(columns=TOKENIZED, values={"lengths": plot})
+    return Shown(values={"lengths": plot})
 
 
 def packing_tokens(context: BuildContext, built: Built) -> Shown:
     """Lengths in tokens."""
     row = context.recipe.packed_rows.row_tokens
     plot = _lengths(built, "Length of documents to be packed", row, f"a row, {row:,}")
-    return Shown(columns=TOKENIZED, values={"lengths": plot})
+    return Shown(values={"lengths": plot})
 
 
 def _lengths(built: Built, title: str, mark: int, mark_name: str) -> Plot:
@@ -62,7 +61,6 @@ def token_grid(context: BuildContext, built: Built) -> Shown:
     }
     return Shown(
         rows=n_rows,
-        columns=ROWS,
         values={
             "sizes": plot_of("bars", "Size of the rows", sizes, unit="bytes"),
             "first_rows": Table(gridding.decoded_rows(built.published, tokenizer, n_rows=5)),
@@ -82,7 +80,7 @@ def row_lineage(_context: BuildContext, built: Built) -> Shown:
     """Rows and removed documents in the index."""
     counts = counted(built, (*ROWS_OF_SPLITS, "removals"))
     plot = plot_of("bars", "Indexed", counts, unit="rows, and removed documents")
-    return Shown(columns=lineage.SCHEMA, values={"indexed": plot})
+    return Shown(values={"indexed": plot})
 
 
 def longcrawl(_context: BuildContext, built: Built) -> Shown:
@@ -111,7 +109,6 @@ def packed_rows(context: BuildContext, built: Built) -> Shown:
     tokenizer = context.recipe.token_documents.tokenizer
     return Shown(
         rows=found.rows,
-        columns=PACKED_SPANS,
         values={
             "padding_share": float(found.padding_share),
             "cut_share": float(found.cut_share),

@@ -40,7 +40,7 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import read_lines
+from lc_assets.builds.tables import TOKENIZED, read_lines
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.lake.versions import Published
@@ -198,6 +198,7 @@ STAGE = Stage(
         the_fast_tokenizer_agreed,
         shard_counts_match,
     ),
+    columns=TOKENIZED,
     wanted=lambda recipe: recipe.packed_rows.wanted,
     sharding=Sharding(reads=_reads, suffixes=SUFFIXES),
     group="packing",

@@ -68,6 +68,7 @@ STAGE = Stage(
         the_fast_tokenizer_agreed,
         shard_counts_match,
     ),
+    columns=TOKENIZED,
     sharding=Sharding(reads=remaining_read, suffixes=SUFFIXES),
     group="tokens",
     job="snapshot_rows",

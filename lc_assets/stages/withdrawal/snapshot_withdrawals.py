@@ -79,6 +79,7 @@ STAGE = Stage(
     },
     params=lambda _, __: {},
     checks=(the_part_is_this_snapshots,),
+    columns=WITHDRAWALS,
     early_cutoff=True,
     job="snapshot_rows",
     write=write_snapshot_withdrawals,

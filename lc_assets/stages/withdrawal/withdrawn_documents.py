@@ -295,6 +295,7 @@ STAGE = Stage(
         what_was_withdrawn_is_remembered,
         every_listed_document_is_where_it_was,
     ),
+    columns=WITHDRAWN,
     partitioned_by="nothing",
     job="withdrawn",
     write=write_withdrawn_documents,
