@@ -146,6 +146,7 @@ def deduplicate(
     paragraphs: int | None = None,
     shingle_size: int = SignatureSettings().shingle_size,
     shingle_of: Literal["words", "characters"] = "words",
+    measure: Literal["jaccard", "containment"] = "jaccard",
     **reading: Unpack[Reading],
 ) -> Output:
     """Remove duplicates by digest, text, address and shingles; near ones are compared by their
@@ -157,11 +158,12 @@ def deduplicate(
         by: of ``digest``, ``text``, ``url`` and ``near``.
         prefer: which document is kept: ``newest``, ``oldest``, ``longest``, ``best_perplexity``,
             ``source=NAME`` (the name of an input).
-        threshold: least Jaccard index of shingles of near duplicates.
-        floor: pairs with a lower one are not published.
+        threshold: least similarity of near duplicates.
+        floor: less similar pairs are not published.
         paragraphs: also remove lines of at least this many characters that several documents share.
         shingle_size: words or characters of a shingle, 3 to 13.
         shingle_of: which of the two.
+        measure: of similarity; ``containment`` needs ``longest`` as the first of ``prefer``.
         reading: see `Reading`.
 
     Returns:
@@ -184,7 +186,7 @@ def deduplicate(
             SignatureSettings(signatures="fast"), shingle_size=shingle_size, shingle_of=shingle_of
         ),
         "near_duplicate_pairs": replaced(
-            NearDuplicateSettings(), near=NEAR in by, evidence_floor=floor
+            NearDuplicateSettings(), near=NEAR in by, evidence_floor=floor, measure=measure
         ),
         "removed_documents": removal,
         "clean_documents": replaced(CleanDocumentsSettings(wanted=True), paragraphs=paragraphs),

@@ -135,6 +135,12 @@ class Recipe(Settings):
                 "removed_documents.prefer names best_perplexity, which is compared only where "
                 "removed_documents.exact names something"
             )
+        contained = self.near_duplicate_pairs.measure == "containment"
+        if contained and removal.prefer[:1] != ("longest",):
+            raise BadInput(
+                'near_duplicate_pairs.measure = "containment" needs removed_documents.prefer to '
+                "begin with longest: else a document would go for a part of it"
+            )
         named = [key.removeprefix(SOURCE) for key in removal.prefer if key.startswith(SOURCE)]
         for name in named if len(self.sources) > 1 else ():
             source_name(self.sources, name)

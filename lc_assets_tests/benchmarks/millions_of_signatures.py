@@ -137,9 +137,10 @@ def made_up_shingles(task: ShinglesTask) -> Counts:
     sets = np.sort(shingles(numbers_at(places + number * FILE_DOCUMENTS, N_OF_RUN[0])), axis=1)
     starts = np.zeros(places[-1] + 2, np.int64)
     starts[places + 1] = SHINGLES
-    values, begins = shingles_paths(task.work, number)
+    values, begins, lengths = shingles_paths(task.work, number)
     publish_bytes(values, sets.tobytes())
     write_npy(begins, np.cumsum(starts))
+    write_npy(lengths, starts)
     return Counts(extra={"documents compared": len(places)})
 
 

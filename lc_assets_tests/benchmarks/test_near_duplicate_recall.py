@@ -14,7 +14,14 @@ from lc_assets_tests.stages.deduplication.corpora import deduplicate, drawing, s
 
 N_DOCUMENTS, N_WORDS, EVERY = 10_000, 400, 10
 SHARES = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05)
-SETTINGS = ((13, "words", 0.8), (5, "words", 0.65), (3, "words", 0.65), (13, "characters", 0.5))
+SETTINGS = (
+    (13, "words", "jaccard", 0.8),
+    (5, "words", "jaccard", 0.65),
+    (3, "words", "jaccard", 0.65),
+    (13, "characters", "jaccard", 0.5),
+    (13, "words", "containment", 0.8),
+    (5, "words", "containment", 0.8),
+)
 
 
 def passages(novels: list[str]) -> list[list[str]]:
@@ -40,10 +47,11 @@ def test_recall_by_share_of_changed_words(tmp_path: Path, shared_data: Path):
     source = tmp_path / "in.jsonl"
     source.write_text("".join(json.dumps(record) + "\n" for record in records))
     recalls = {}
-    for size, of, threshold in SETTINGS:
+    for size, of, measure, threshold in SETTINGS:
         signatures = SignatureSettings(signatures="fast", shingle_size=size, shingle_of=of)
-        out = tmp_path / f"{size}-{of}"
-        removed = deduplicate([source], out, threshold=threshold, signatures=signatures).removed
+        how = {"measure": measure, "prefer": ("longest",), "threshold": threshold}
+        out = tmp_path / f"{size}-{of}-{measure}"
+        removed = deduplicate([source], out, signatures=signatures, **how).removed
         pairs = {frozenset((name, kept)) for name, (_, kept, _) in removed.items()}
         true = Counter(
             share
@@ -52,9 +60,16 @@ def test_recall_by_share_of_changed_words(tmp_path: Path, shared_data: Path):
             if len({name.partition("~")[0] for name in pair}) == 1
         )
         recall = {share: true[str(share)] / planted[str(share)] for share in SHARES}
-        recalls[size, of] = recall
+        recalls[size, of, measure] = recall
         shown = ", ".join(f"{share:.1%} {found:.3f}" for share, found in recall.items())
-        print(f"\n{size} {of}, {threshold}: {shown}; precision {true.total()}/{len(pairs)}")
+        print(
+            f"\n{size} {of}, {measure} {threshold}: {shown}; precision {true.total()}/{len(pairs)}"
+        )
         assert true.total() == len(pairs)
-    assert all(recalls[5, "words"][share] >= 0.9 for share in SHARES if share <= 0.02)
-    assert all(recalls[3, "words"][share] >= 0.9 for share in SHARES if share <= 0.03)
+    for size, measure, most in (
+        (5, "jaccard", 0.02),
+        (3, "jaccard", 0.03),
+        (5, "containment", 0.03),
+    ):
+        found = recalls[size, "words", measure]
+        assert all(found[share] >= 0.9 for share in SHARES if share <= most)

@@ -116,6 +116,11 @@ CASES = {
     "document_signatures.shingle_size": (5, {}, None),
     "document_signatures.shingle_of": ("characters", {}, None),
     "near_duplicate_pairs.near": (False, {}, "removed_documents"),
+    "near_duplicate_pairs.measure": (
+        "containment",
+        {"removed_documents.prefer": ["longest"]},
+        None,
+    ),
     "near_duplicate_pairs.evidence_floor": (
         0.9,
         {"removed_documents.threshold": 0.9, "removed_documents.heldout_floor": 0.9},

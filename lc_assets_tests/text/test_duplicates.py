@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from lc_assets.text.duplicates.clusters import similarities, star_pairs
+from lc_assets.text.duplicates.clusters import ShingleSets, similarities, star_pairs
 from lc_assets.text.duplicates.keys import (
     band_keys,
     canonical_url,
+    containment,
     digest_key,
     text_key,
     url_key,
@@ -66,6 +67,7 @@ def test_stars_equal_the_reference(sizes, centres):
 def test_similarities_are_those_of_sets(sets, floor, data):
     values = np.array([value for found in sets for value in sorted(found)], np.uint64)
     starts = np.cumsum([0, *map(len, sets)], dtype=np.int64)
+    n_chars = array(data.draw(st.lists(st.integers(0, 2), min_size=len(sets), max_size=len(sets))))
     places = st.lists(st.integers(0, len(sets) - 1), min_size=4, max_size=4)
     ones, others = array(data.draw(places)), array(data.draw(places))
     expected = [
@@ -73,8 +75,18 @@ def test_similarities_are_those_of_sets(sets, floor, data):
         for a, b in ((sets[i], sets[j]) for i, j in zip(ones, others, strict=True))
     ]
     expected = [found if found >= floor else 0.0 for found in expected]
-    found = similarities(values, starts, ones, values, starts, others, floor)
+    whole = ShingleSets(values, starts, n_chars)
+    found = similarities(whole, ones, whole, others, floor)
     assert found.tolist() == plain_similarities(values, starts, ones, others, floor) == expected
+    for i, j, contained in zip(
+        ones, others, similarities(whole, ones, whole, others, floor, "containment"), strict=True
+    ):
+        shorter, longer = sorted((i, j), key=lambda n: (n_chars[n], -len(sets[n])))
+        share = len(sets[longer] & sets[shorter]) / max(len(sets[shorter]), 1)
+        assert contained == (share if share >= floor else 0.0)
+        assert contained == 0 or share == containment(
+            *(np.array(sorted(sets[n]), np.uint64) for n in (i, j)), int(n_chars[i] - n_chars[j])
+        )
 
 
 @pytest.mark.parametrize(

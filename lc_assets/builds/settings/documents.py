@@ -157,10 +157,15 @@ class NearDuplicateSettings(Settings):
     Attributes:
         near: whether to search for near duplicates among the filtered documents of a snapshot and
             older ones.
-        evidence_floor: pairs with a lower Jaccard index of shingles are not published.
+        measure: how similar two documents are: ``jaccard``, the share of all their shingles that
+            both have; ``containment``, the share of the shorter one's that the longer one has, so
+            that a document is a duplicate of one that continues it. Then
+            `removed_documents.prefer` begins with ``longest``.
+        evidence_floor: less similar pairs are not published.
     """
 
     near: bool = True
+    measure: Literal["jaccard", "containment"] = "jaccard"
     evidence_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
 
 
@@ -172,8 +177,8 @@ class RemovalSettings(Settings):
     """Which of several near duplicates are removed.
 
     Attributes:
-        threshold: least Jaccard index of shingles at which two documents are near duplicates;
-            RedPajama-V2's ablations used 0.8.
+        threshold: least similarity at which two documents are near duplicates; RedPajama-V2's
+            ablations used a Jaccard index of 0.8.
         heldout_floor: if a held-out and a training document are at least this similar, one is
             removed; LongCrawl64 did not do this.
         prefer: which duplicate is kept: ``newest``, ``oldest``, ``longest``, ``best_perplexity`` or

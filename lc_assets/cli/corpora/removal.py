@@ -47,7 +47,7 @@ def dedup(
         ),
     ] = "newest",
     pairs: NearDuplicateSettings = settings_options(
-        NearDuplicateSettings(), evidence_floor="--floor"
+        NearDuplicateSettings(), "measure", evidence_floor="--floor"
     ),
     removal: RemovalSettings = settings_options(RemovalSettings(), "threshold"),
     clean: CleanDocumentsSettings = settings_options(
@@ -74,6 +74,7 @@ def dedup(
         paragraphs=clean.paragraphs,
         shingle_size=signed.shingle_size,
         shingle_of=signed.shingle_of,
+        measure=pairs.measure,
     )
     _show_duplicates(output)
 

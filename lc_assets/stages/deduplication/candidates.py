@@ -42,7 +42,7 @@ from lc_assets.stages.deduplication.index import (
     read_bands,
     read_rows,
 )
-from lc_assets.text.duplicates.clusters import Numbers, star_pairs
+from lc_assets.text.duplicates.clusters import Measure, Numbers, star_pairs
 
 CENTRES = 16
 """Members of a bucket that all its others are paired with."""
@@ -89,11 +89,13 @@ class PairsTask:
         work: the folder; `BandsTask` published in ``made`` below it.
         number: of the file.
         floor: least similarity of its verified pairs.
+        measure: of similarity.
     """
 
     work: Path
     number: int
     floor: float
+    measure: Measure = "jaccard"
 
     def path(self, folder: str, suffix: str = ".parquet") -> Path:
         """Its file in a folder of ``work``: candidates in ``candidates``, with the ascending

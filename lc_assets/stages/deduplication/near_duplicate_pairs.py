@@ -56,8 +56,14 @@ from lc_assets.stages.tokens.tokenized_text import (
     text_columns,
     tokenized_text,
 )
-from lc_assets.text.duplicates.clusters import Numbers
-from lc_assets.text.duplicates.keys import Hashes, Shingles, jaccard, shingle_hashes
+from lc_assets.text.duplicates.clusters import Measure, Numbers
+from lc_assets.text.duplicates.keys import (
+    Hashes,
+    Shingles,
+    containment,
+    jaccard,
+    shingle_hashes,
+)
 from lc_assets.vocabulary import Shard, parse_document_id
 
 NEAR_PAIRS = pa.schema(
@@ -69,7 +75,7 @@ NEAR_PAIRS = pa.schema(
     }
 )
 """`near_duplicate_pairs`: two documents, ``b`` of this snapshot, the bands that they share, and
-their true Jaccard index.
+their true similarity: by default the Jaccard index.
 """
 
 TABLE = "near_pairs.parquet"
@@ -106,6 +112,7 @@ def write_near_duplicate_pairs(context: BuildContext, staging: StagingFolder) ->
             floor=settings.evidence_floor,
             privacy=context.recipe.token_documents.privacy,
             shingles=shingles_of(context.recipe),
+            measure=settings.measure,
         )
         documents = [documents_path(file.folder, file.number) for file in files]
         return publish_pairs(staging.folder / TABLE, tables, documents, work, counted)
@@ -197,11 +204,12 @@ def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
     lines = read_table(check_input.folder / TABLE, NEAR_PAIRS.names).to_pylist()
     chosen = [lines[place] for place in evenly_spaced(len(lines), COMPARED_AGAIN)]
     sets = _shingles(check_input, {line[side] for line in chosen for side in ("a", "b")})
+    measure = check_input.fingerprint.params.get("measure", "jaccard")
     wrong = [
         line
         for line in chosen
         if not {line["a"], line["b"]} <= sets.keys()
-        or abs(jaccard(sets[line["a"]], sets[line["b"]]) - line["similarity"]) > 1e-12
+        or abs(_alike(*sets[line["a"]], *sets[line["b"]], measure) - line["similarity"]) > 1e-12
     ]
     return CheckResult(
         passed=not wrong,
@@ -211,9 +219,17 @@ def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, Hashes]:
-    """Shingles of some documents; omits documents whose texts are not among the inputs."""
-    found, shards = dict[str, Hashes](), set[Shard]()
+def _alike(
+    ours: Hashes, our_chars: int, theirs: Hashes, their_chars: int, measure: Measure
+) -> float:
+    if measure == "jaccard":
+        return jaccard(ours, theirs)
+    return containment(ours, theirs, our_chars - their_chars)
+
+
+def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, tuple[Hashes, int]]:
+    """Shingles and characters of some documents; omits those whose texts are not inputs."""
+    found, shards = dict[str, tuple[Hashes, int]](), set[Shard]()
     privacy = privacy_of(check_input.fingerprint.params)
     shingles = Shingles(**check_input.fingerprint.params.get("shingles", {}))
     for name in ids:
@@ -223,13 +239,11 @@ def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, Hashes]:
         filtered = check_input.inputs.get(f"filtered_documents/{shard.snapshot}")
         name = f"{shard.name}{DOCUMENTS_SUFFIX}"
         if filtered is not None and (path := filtered.only(name) / name).is_file():
-            found |= {
-                line["id"]: shingle_hashes(
-                    tokenized_text(line, privacy).text, shingles.size, shingles.of
-                )
-                for line in read_lines(path, ["id", *text_columns(privacy)])
-                if line["id"] in ids
-            }
+            for line in read_lines(path, ["id", *text_columns(privacy)]):
+                if line["id"] in ids:
+                    text = tokenized_text(line, privacy).text
+                    hashes = shingle_hashes(text, shingles.size, shingles.of)
+                    found[line["id"]] = hashes, len(text)
     return found
 
 
@@ -240,6 +254,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "evidence_floor": settings.evidence_floor,
         "bands": [BANDS, ROWS],
         "shingles": asdict(shingles_of(recipe)),
+        **({} if settings.measure == "jaccard" else {"measure": settings.measure}),
     } | privacy_params(recipe)
 
 

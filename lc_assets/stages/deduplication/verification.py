@@ -1,4 +1,4 @@
-"""From bands to verified pairs: candidates, and the exact Jaccard index of each from its texts.
+"""From bands to verified pairs: candidates, and the exact similarity of each from its texts.
 
 Shingles of the documents that are in a candidate are written one after the other, a file of numbers
 per file of the index, and mapped into memory; a task compares the candidates of one file. So memory
@@ -31,7 +31,7 @@ from lc_assets.stages.deduplication.candidates import (
 )
 from lc_assets.stages.deduplication.index import BANDS, PLACE_BITS, PLACES
 from lc_assets.stages.tokens.tokenized_text import text_columns, tokenized_text
-from lc_assets.text.duplicates.clusters import Hashes, Numbers, similarities
+from lc_assets.text.duplicates.clusters import Measure, Numbers, ShingleSets, similarities
 from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles, shingle_hashes
 
 TASK_KEYS = 1 << 21
@@ -78,8 +78,9 @@ def compared_pairs(
     floor: float,
     privacy: PrivacySettings,
     shingles: Shingles = PUBLISHED_SHINGLES,
+    measure: Measure = "jaccard",
 ) -> tuple[list[Path], Counts]:
-    """Find the pairs that share a band and have at least a Jaccard index.
+    """Find the pairs that share a band and are as similar as a floor.
 
     Args:
         work: folder for scratch.
@@ -87,9 +88,10 @@ def compared_pairs(
         files: number of documents by folder of the bands of a file, in the files' order.
         find: locates texts.
         first_new: number of the first new file: pairs of two older documents are skipped.
-        floor: least Jaccard index.
+        floor: least similarity.
         privacy: what is replaced in a text before it is compared.
         shingles: that documents are compared by.
+        measure: of similarity.
 
     Returns:
         See `verified_pairs`.
@@ -105,7 +107,10 @@ def compared_pairs(
         for first in range(0, BANDS, together)
     ]
     list(executor.run(pair_bands, bands, what="match bands"))
-    pairs = [PairsTask(work=work, number=number, floor=floor) for number in range(len(files))]
+    pairs = [
+        PairsTask(work=work, number=number, floor=floor, measure=measure)
+        for number in range(len(files))
+    ]
     list(executor.run(merge_pairs, pairs, what="merge candidates"))
     shutil.rmtree(work / "made")
     return verified_pairs(pairs, executor, find, privacy, shingles)
@@ -151,18 +156,22 @@ def verified_pairs(
 
 
 def gather_shingles(task: ShinglesTask) -> Counts:
-    """Publish the shingles of one file's candidates, and where those of each place begin."""
+    """Publish the shingles of one file's candidates, where those of each place begin, and the
+    characters of its text.
+    """
     wanted = wanted_places(task.work, task.number)
-    starts, n_chars = np.zeros(wanted[-1] + 2, np.int64), 0
-    values, begins = shingles_paths(task.work, task.number)
+    starts, n_chars = np.zeros((2, wanted[-1] + 2), np.int64)
+    values, begins, lengths = shingles_paths(task.work, task.number)
     with publish(values) as draft, draft.open("wb") as stream:
         for place, text in _texts(task, set(wanted.tolist())):
             shingles = shingle_hashes(text, task.shingles.size, task.shingles.of)
             stream.write(shingles.tobytes())
             starts[place + 1] = len(shingles)
-            n_chars += len(text)
+            n_chars[place] = len(text)
     write_npy(begins, np.cumsum(starts))
-    return Counts(extra={"documents compared": len(wanted), "characters compared": n_chars})
+    write_npy(lengths, n_chars)
+    total = int(n_chars.sum())
+    return Counts(extra={"documents compared": len(wanted), "characters compared": total})
 
 
 def _texts(task: ShinglesTask, wanted: set[int]) -> Iterator[tuple[int, str]]:
@@ -191,7 +200,7 @@ def verify(task: PairsTask) -> Counts:
             for other, group in zip(others.tolist(), np.split(order, starts[1:]), strict=True):
                 ours, theirs = left[group] & PLACES, right[group] & PLACES
                 found[group] = similarities(
-                    *sets(task.number), ours, *sets(other), theirs, task.floor
+                    sets(task.number), ours, sets(other), theirs, task.floor, task.measure
                 )
             verified = batch.append_column("similarity", pa.array(found))
             kept = verified.filter(pa.array(found >= task.floor))
@@ -201,13 +210,13 @@ def verify(task: PairsTask) -> Counts:
     return Counts(extra={"candidates": n_candidates, "verified": n_verified})
 
 
-def _shingles(work: Path, number: int) -> tuple[Hashes, Numbers]:
-    """The shingles of a file's candidates, mapped, and where those of each place begin."""
-    values, begins = shingles_paths(work, number)
-    starts = np.asarray(read_npy(begins))
-    if not starts[-1]:
-        return np.empty(0, np.uint64), starts
-    return np.asarray(np.memmap(values, np.uint64, "r")), starts
+def _shingles(work: Path, number: int) -> ShingleSets:
+    """The shingles of a file's candidates, mapped, by place."""
+    values, *arrays = shingles_paths(work, number)
+    starts, n_chars = (np.asarray(read_npy(path)) for path in arrays)
+    is_empty = not starts[-1]
+    hashes = np.empty(0, np.uint64) if is_empty else np.asarray(np.memmap(values, np.uint64, "r"))
+    return ShingleSets(hashes, starts, n_chars)
 
 
 def wanted_places(work: Path, number: int) -> Numbers:
@@ -218,7 +227,9 @@ def wanted_places(work: Path, number: int) -> Numbers:
     return np.unique(np.concatenate(list(ours))) & PLACES
 
 
-def shingles_paths(work: Path, number: int) -> tuple[Path, Path]:
-    """The shingles of one file's candidates, and where those of each place begin."""
+def shingles_paths(work: Path, number: int) -> tuple[Path, Path, Path]:
+    """The shingles of one file's candidates, where those of each place begin, and the characters of
+    its text.
+    """
     at = work / "shingles" / f"{number:05d}.values"
-    return at, at.with_suffix(".starts.npy")
+    return at, at.with_suffix(".starts.npy"), at.with_suffix(".lengths.npy")

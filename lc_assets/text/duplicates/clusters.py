@@ -1,6 +1,7 @@
 """Near duplicates as arrays: pairs, their similarities, and clusters made of pairs."""
 
 from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from lc_assets.compiling import compiled
 Numbers = Int64s
 Hashes = UInt64s
 Similarities = Floats
+Measure = Literal["jaccard", "containment"]
+"""Of similarity; see `similarities`."""
 
 
 def cluster_roots(nodes: Numbers, pairs: Iterable[tuple[Numbers, Numbers]]) -> Numbers:
@@ -119,51 +122,84 @@ def star_pairs(members: Numbers, starts: Numbers, centres: int) -> tuple[Numbers
     return left, right
 
 
-@compiled
+class ShingleSets(NamedTuple):
+    """Shingles of some documents.
+
+    Attributes:
+        hashes: uint64, set after set, ascending within each, without repeats.
+        starts: ``(n + 1,)`` int64: where each set begins; the last is the length of ``hashes``.
+        n_chars: ``(n,)`` int64, characters of each text.
+    """
+
+    hashes: Hashes
+    starts: Numbers
+    n_chars: Numbers
+
+
 def similarities(
-    left: Hashes,
-    left_starts: Numbers,
+    left: ShingleSets,
     ones: Numbers,
-    right: Hashes,
-    right_starts: Numbers,
+    right: ShingleSets,
     others: Numbers,
     floor: float,
+    measure: Measure = "jaccard",
 ) -> Similarities:
-    """Jaccard index of ``left``'s set ``ones[i]`` and ``right``'s set ``others[i]``, for every i.
+    """How similar ``left``'s set ``ones[i]`` and ``right``'s set ``others[i]`` are, for every i.
 
     A pair below ``floor`` is 0, mostly found without reading its sets to the end. Two empty sets
     are 0.
 
     Args:
-        left: uint64, set after set, ascending within each, without repeats.
-        left_starts: ``(n + 1,)`` int64: where each set begins; the last is the length of ``left``.
+        left: some sets.
         ones: numbers of sets of ``left``.
-        right: see ``left``.
-        right_starts: see ``left_starts``.
+        right: some sets.
         others: as many numbers of sets of ``right``.
         floor: the least similarity of interest.
+        measure: ``jaccard``, the share of the shingles of both that they share; ``containment``,
+            that of the shorter text's; of texts of one length, of the larger set.
 
-    >>> values, starts = np.array([1, 2, 3, 2, 3, 4], np.uint64), np.array([0, 3, 6])
+    >>> values = np.array([1, 2, 3, 2, 3, 4, 5], np.uint64)
+    >>> sets = ShingleSets(values, np.array([0, 3, 7]), np.array([60, 80]))
     >>> ones, others = np.array([0, 0]), np.array([1, 0])
-    >>> similarities(values, starts, ones, values, starts, others, 0.0).tolist()
-    [0.5, 1.0]
+    >>> similarities(sets, ones, sets, others, 0.0).tolist()
+    [0.4, 1.0]
+    >>> similarities(sets, ones, sets, others, 0.5, "containment").tolist()
+    [0.6666666666666666, 1.0]
     """
-    out = np.zeros(len(ones), np.float64)
+    mine, theirs = (
+        sets.starts[places + 1] - sets.starts[places]
+        for sets, places in ((left, ones), (right, others))
+    )
+    if measure == "containment":
+        longer = left.n_chars[ones] - right.n_chars[others]
+        whole = np.where(longer < 0, mine, np.where(longer > 0, theirs, np.maximum(mine, theirs)))
+        shared = _shared(left, ones, right, others, whole * floor)
+    else:
+        # J = s / (n - s) >= f means s >= n f / (1 + f).
+        shared = _shared(left, ones, right, others, (mine + theirs) * (floor / (1.0 + floor)))
+        whole = mine + theirs - shared
+    found = shared / np.maximum(whole, 1)
+    return np.where(found >= floor, found, 0.0)
+
+
+@compiled
+def _shared(
+    left: ShingleSets, ones: Numbers, right: ShingleSets, others: Numbers, least: Floats
+) -> Numbers:
+    """How many hashes sets share, ``(n,)``; where these are fewer than ``least[i]``, a number below
+    that. For the other arguments see `similarities`.
+    """
+    out = np.zeros(len(ones), np.int64)
     for pair in range(len(out)):
-        i, i_end = left_starts[ones[pair]], left_starts[ones[pair] + 1]
-        j, j_end = right_starts[others[pair]], right_starts[others[pair] + 1]
-        n_both = (i_end - i) + (j_end - j)
-        # J = s / (n - s) >= f means s >= n f / (1 + f): fewer shared numbers than that are not
-        # enough.
-        least = n_both * floor / (1.0 + floor)
+        i, i_end = left.starts[ones[pair]], left.starts[ones[pair] + 1]
+        j, j_end = right.starts[others[pair]], right.starts[others[pair] + 1]
         shared = 0
         while i < i_end and j < j_end:
-            one, other = left[i], right[j]
+            one, other = left.hashes[i], right.hashes[j]
             shared += one == other
             i += one <= other
             j += other <= one
-            if one != other and shared + min(i_end - i, j_end - j) < least - 1e-6:
+            if one != other and shared + min(i_end - i, j_end - j) < least[pair] - 1e-6:
                 break
-        index = shared / (n_both - shared) if n_both > shared else (1.0 if n_both else 0.0)
-        out[pair] = index if index >= floor else 0.0
+        out[pair] = shared
     return out

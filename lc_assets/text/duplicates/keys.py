@@ -133,6 +133,23 @@ def jaccard(left: Hashes, right: Hashes) -> float:
     return shared / union if union else 1.0
 
 
+def containment(left: Hashes, right: Hashes, longer: int) -> float:
+    """Share of the shorter text's shingles that the other text has; see `jaccard`.
+
+    Args:
+        left: as `shingle_hashes` gives it.
+        right: the same.
+        longer: characters that ``left``'s text has more; where it is 0, the share is of the larger
+            set.
+
+    >>> containment(shingle_hashes("a b c", n=2), shingle_hashes("a b c d", n=2), -2)
+    1.0
+    """
+    shared = len(np.intersect1d(left, right, assume_unique=True))
+    sizes = len(left), len(right)
+    return shared / ((sizes[longer > 0] if longer else max(sizes)) or 1)
+
+
 def term_counts(text: str) -> tuple[Int32s, Int32s]:
     """The normalized words of a text as numbers, and how often each occurs.
 

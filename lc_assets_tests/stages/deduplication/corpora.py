@@ -144,6 +144,7 @@ def deduplicate(
     workers: int = 1,
     near: bool = True,
     floor: float = 0.5,
+    measure: str = "jaccard",
     paragraphs: int | None = None,
     signatures: SignatureSettings = SignatureSettings(signatures="fast"),  # noqa: B008
     **removal,
@@ -156,7 +157,9 @@ def deduplicate(
         executor=LocalExecutor(workers=workers),
         settings={
             "document_signatures": signatures,
-            "near_duplicate_pairs": NearDuplicateSettings(near=near, evidence_floor=floor),
+            "near_duplicate_pairs": NearDuplicateSettings(
+                near=near, evidence_floor=floor, measure=measure
+            ),
             "removed_documents": RemovalSettings(**removal),
             "clean_documents": CleanDocumentsSettings(wanted=True, paragraphs=paragraphs),
         },
@@ -164,8 +167,22 @@ def deduplicate(
     return Deduplicated(build_for(context, "clean_documents"))
 
 
-def all_pairs_that_meet(documents: Sequence[dict], floor: float) -> dict[tuple[str, str], float]:
-    """By comparing everything with everything: pairs that share a band, alike to the floor."""
+def contained(one: str, other: str) -> float:
+    """The share of the shorter text's 13-grams that the longer one has, by Python's sets."""
+    one, other = sorted((one, other), key=len)
+    ours, theirs = (
+        {tuple(split[n : n + 13]) for n in range(len(split) - 12)}
+        for split in (one.split(), other.split())
+    )
+    return len(ours & theirs) / len(ours)
+
+
+def all_pairs_that_meet(
+    documents: Sequence[dict], floor: float, alike_by=None
+) -> dict[tuple[str, str], float]:
+    """By comparing everything with everything: pairs that share a band, alike to the floor, by the
+    Jaccard index or by a function of two texts.
+    """
     signed = [
         (document, sign(document["text"]), shingle_hashes(document["text"]))
         for document in documents
@@ -173,7 +190,8 @@ def all_pairs_that_meet(documents: Sequence[dict], floor: float) -> dict[tuple[s
     found = {}
     for (one, mine, ours), (other, yours, theirs) in combinations(signed, 2):
         if mine is not None and yours is not None and (mine == yours).all(axis=1).any():
-            alike = jaccard(ours, theirs)
+            texts = one["text"], other["text"]
+            alike = alike_by(*texts) if alike_by else jaccard(ours, theirs)
             if alike >= floor:
                 found[one["id"], other["id"]] = alike
     return found

@@ -13,6 +13,7 @@ from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
 from lc_assets_tests.reference.preferences import Candidate, ranked, why
 from lc_assets_tests.stages.deduplication.corpora import (
     all_pairs_that_meet,
+    contained,
     deduplicate,
     drawing,
     lines,
@@ -308,6 +309,37 @@ def test_smaller_shingles_find_copies_with_two_words_of_a_hundred_changed(
     }
     assert all(name == kept for name, kept in pairs)
     assert (len(pairs) >= 45) if finds else (len(pairs) <= 10)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_documents_within_longer_ones_are_found_by_containment(tmp_path, seed):
+    """Pairs, similarities and removals are those by comparing all with all; of every removed
+    document nine tenths are in the one that is kept, of which it may be little more than a half.
+    """
+    draw, documents = drawing(seed), []
+    for n in range(40):
+        text = " ".join(words(draw, 300))
+        grown = f"{sprinkled(draw, text, 0.002)} {' '.join(words(draw, draw.randrange(5, 200)))}"
+        documents += [{"id": f"{n}-{k}", "text": t} for k, t in enumerate((text, grown))]
+    source = write(tmp_path / "in.jsonl", documents)
+    how = {"threshold": 0.9, "measure": "containment", "prefer": ("longest",), "exact": ()}
+    found = deduplicate([source], tmp_path / "out", **how)
+    pairs = all_pairs_that_meet(documents, 0.5, contained)
+    assert {frozenset(pair): alike for pair, alike in found.pairs.items()} == {
+        frozenset(pair): alike for pair, alike in pairs.items()
+    }
+    alike = {pair for pair, share in pairs.items() if share >= 0.9}
+    assert len(alike) > 20
+    assert {(name, kept) for name, (_, kept, _) in found.removed.items()} == alike
+    by_index = all_pairs_that_meet(documents, 0.9)
+    assert len(by_index) < len(alike) / 2
+
+
+def test_containment_needs_the_longest_to_be_kept(tmp_path):
+    source = write(tmp_path / "in.jsonl", planted(1))
+    for prefer in (("newest",), ("newest", "longest"), ()):
+        with pytest.raises(BadInput, match="begin with longest"):
+            deduplicate([source], tmp_path / "out", measure="containment", prefer=prefer)
 
 
 def test_other_shingles_need_signatures_of_our_own(tmp_path):
