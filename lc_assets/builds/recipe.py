@@ -18,6 +18,7 @@ import msgspec
 
 from lc_assets.builds.settings.common import (
     CardSettings,
+    DagsterSettings,
     DecontaminationSettings,
     Settings,
     WithdrawalSettings,
@@ -58,7 +59,8 @@ WHOLE_ROWS = "rows"
 
 
 class Recipe(Settings):
-    """All settings of all stages: a section per stage that has some, named like the stage.
+    """All settings of all stages: a section per stage that has some, named like the stage; and what
+    Dagster says of them.
 
     A setting that several stages read is in the section of the stage it belongs to.
 
@@ -94,6 +96,7 @@ class Recipe(Settings):
         default_factory=lambda: {"by-tokens": MixSettings(), "equal": MixSettings(weights="equal")}
     )
     data_set_card: CardSettings = CardSettings()
+    dagster: DagsterSettings = DagsterSettings()
 
     def __post_init__(self) -> None:
         require_sources(self.sources)

@@ -9,6 +9,7 @@ warnings block downstream assets in the same run.
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -88,8 +89,13 @@ def asset_of(
         code_version=code_version_of(stage, recipe, snapshots),
         partitions_def=partitions,
         deps=list(_deps(stage, recipe)),
-        owners=["team:lc_assets"],
-        tags={"lc_assets/stage": stage.name, "lc_assets/per": stage.partitioned_by},
+        owners=recipe.dagster.owners,
+        tags={
+            **recipe.dagster.tags,
+            "lc_assets/stage": stage.name,
+            "lc_assets/per": stage.partitioned_by,
+        },
+        freshness_policy=_freshness(recipe) if partitions is None else None,
         automation_condition=condition,
     )
     def materialize(
@@ -103,6 +109,13 @@ def asset_of(
             return result_of(stage, built, shown(stage, opened, built), state=state)
 
     return materialize
+
+
+def _freshness(recipe: Recipe) -> dg.FreshnessPolicy | None:
+    hours = recipe.dagster.fresh_hours
+    if hours is None:
+        return None
+    return dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=hours))
 
 
 def code_version_of(stage: Stage, recipe: Recipe, snapshots: Sequence[SnapshotId]) -> str:

@@ -437,6 +437,27 @@ def test_an_asset_that_is_not_built_has_its_columns_and_its_code(finished):
                 assert {column.name for column in table.columns} <= {one.name for one in shown}
 
 
+def test_a_recipe_names_owners_tags_and_how_long_an_asset_stays_fresh(tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        '[dagster]\nowners = ["ann@example.org", "team:data"]\ntags = { budget = "research" }\n'
+        "fresh_hours = 30\n"
+    )
+    defs = build_defs(lake=str(tmp_path / "lake"), recipe=str(recipe))
+    specs = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
+    for name, spec in specs.items():
+        assert (list(spec.owners), spec.tags["budget"]) == (
+            ["ann@example.org", "team:data"],
+            "research",
+        )
+        is_whole = stage_named(name).partitioned_by == "nothing"
+        assert (spec.freshness_policy is not None) == is_whole
+    assert specs["longcrawl"].freshness_policy.fail_window.to_timedelta().total_seconds() == 108_000
+    before = build_defs(lake=str(tmp_path / "lake")).resolve_all_asset_specs()
+    assert {spec.freshness_policy for spec in before} == {None}
+    assert {spec.code_version for spec in before} == {spec.code_version for spec in specs.values()}
+
+
 def test_columns_are_followed_to_where_they_come_from(finished):
     """Every column that an asset says it is made of stands in the upstream asset's own table."""
     newest = {

@@ -414,7 +414,8 @@ def outcome(context, stage, settings):
 
 
 def test_every_setting_is_tried():
-    assert set(names_of(Recipe())) == CASES.keys()
+    """Those of Dagster are in no version: orchestration/test_chain_in_dagster.py."""
+    assert {name for name in names_of(Recipe()) if not name.startswith("dagster.")} == CASES.keys()
 
 
 @pytest.mark.parametrize("name", CASES)

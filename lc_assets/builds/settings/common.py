@@ -217,3 +217,18 @@ class CardSettings(Settings):
     homepage: Words = ""
     authors: tuple[Words, ...] = ()
     terms: tuple[SourceTerms, ...] = TERMS
+
+
+class DagsterSettings(Settings):
+    """What Dagster's UI says of all assets.
+
+    Attributes:
+        owners: mail addresses, or ``team:NAME``.
+        tags: values by name.
+        fresh_hours: an asset without partitions that nothing was materialized of for so long is
+            overdue; unset for never.
+    """
+
+    owners: tuple[str, ...] = ("team:lc_assets",)
+    tags: dict[str, str] = msgspec.field(default_factory=dict)
+    fresh_hours: Annotated[float, msgspec.Meta(gt=0)] | None = None
