@@ -6,6 +6,7 @@ shards of the same version.
 """
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,10 +32,11 @@ from lc_assets.counts import Counts
 from lc_assets.errors import Busy, CheckFailed, DamagedInput, LcError
 from lc_assets.execution.environment import versions_of
 from lc_assets.execution.executor import CONTAINING_POLICY
-from lc_assets.execution.local import for_inputs_of
+from lc_assets.execution.local import LARGE_BYTES, for_inputs_of
 from lc_assets.execution.on_ray import executor_at
 from lc_assets.execution.progress import Watch
 from lc_assets.foreign_errors import os_errors_as_lc_errors
+from lc_assets.formats.unpacking import NeedsWorker, at_most_here
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import receipt_of, version_files
@@ -107,7 +109,7 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
             measured_by(staging.meter) as measured,
             publishing.writing(),
         ):
-            counts = stage.write(context, staging)
+            counts, context = _written(context, stage, staging)
         started = time.perf_counter()
         findings = _passed(context, stage, staging, counts, publishing)
         files = version_files(staging.folder, staging.facts)
@@ -121,6 +123,19 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
         receipt = receipt_of(staging.folder, fingerprint, counts, files=files, **more)
         published = publishing.publish(receipt)
         return Built(published=published, reused=False, findings=tuple(findings))
+
+
+def _written(
+    context: BuildContext, stage: Stage, staging: StagingFolder
+) -> tuple[Counts, BuildContext]:
+    """Write a version; at a document too large for this process, go on with each task in a worker.
+    Return the counts, and the context that was needed.
+    """
+    apart = replace(context, executor=for_inputs_of(context.executor, sys.maxsize))
+    if context.executor != apart.executor:
+        with contextlib.suppress(NeedsWorker), at_most_here(LARGE_BYTES):
+            return stage.write(context, staging), context
+    return stage.write(apart, staging), apart
 
 
 def audit(stage: Stage, check_input: CheckInput) -> list[CheckResult]:

@@ -17,10 +17,13 @@ from lc_assets.errors import CorruptFile
 from lc_assets.execution.containment import at_document
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.opening import require_sound_footer
+from lc_assets.formats.unpacking import require_small
 from lc_assets.publishing import publish
 
 COMPRESSION = "zstd"
 _FEW_LINES = 1 << 10
+GROUP_BYTES = 32 << 20
+"""Bytes of lines with which a row group ends: what is more is one document's."""
 
 MANIFEST = pa.schema(
     {
@@ -187,7 +190,7 @@ class TableWriter:
     Memory is bounded by ``group_bytes`` and one line, not by the table.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, *, group_bytes: int = 32 << 20) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, *, group_bytes: int = GROUP_BYTES) -> None:
         self._schema = schema
         self._writer = pq.ParquetWriter(
             path, schema, compression=COMPRESSION, write_statistics=False
@@ -333,6 +336,7 @@ def read_lines(
         read = partial(file.iter_batches, batch_lines, columns=columns, use_threads=False)
         number = -1
         for group in range(file.num_row_groups):  # whose bytes their writer limits
+            require_small(file.metadata.row_group(group).total_byte_size - GROUP_BYTES)
             for batch in read(row_groups=[group]):
                 lines = batch.to_pylist()[::-1]
                 del batch  # its bytes, and those of the lines before, are not kept beside a text

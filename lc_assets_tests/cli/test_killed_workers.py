@@ -1,6 +1,7 @@
 """A document at which workers are killed: the command names it, or skips it, and goes on living."""
 
 import contextlib
+import gzip
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import threading
 
 import pytest
 
+from lc_assets.builds import tables
 from lc_assets.builds.tables import read_table
 from lc_assets.execution import local
 from lc_assets.execution.processes import ALIVE
@@ -18,14 +20,30 @@ HUGE = 1
 """Number of the document that is too large for the machine."""
 
 
+def lines_of(n_repeats: int) -> bytes:
+    """Three documents, of which one takes a second or more."""
+    lines = [{"id": name, "text": WORDS * n} for name, n in (("a", 3), ("b", n_repeats), ("c", 3))]
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
 @pytest.fixture
 def corpus(tmp_path, monkeypatch):
-    """Three documents, of which one takes a second or more."""
+    """A file above the size from which workers read it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(local, "LARGE_BYTES", 1 << 10)
-    lines = [{"id": name, "text": WORDS * n} for name, n in (("a", 3), ("b", 200_000), ("c", 3))]
-    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "docs.jsonl").write_bytes(lines_of(200_000))
     return tmp_path / "docs.jsonl"
+
+
+@pytest.fixture
+def packed(tmp_path, monkeypatch):
+    """A file below that size, with a document above it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tables, "GROUP_BYTES", 0)
+    content = lines_of(300_000)
+    assert len(content) > local.LARGE_BYTES
+    (tmp_path / "docs.jsonl.gz").write_bytes(gzip.compress(content, 1))
+    return tmp_path / "docs.jsonl.gz"
 
 
 @contextlib.contextmanager
@@ -59,6 +77,17 @@ def test_the_document_is_named(lc, corpus, verb, workers):
         said = lc(verb, corpus, "out", "--workers", workers, *more)
     assert said.code == 1
     assert "docs/docs cost 2 workers at document 1: the last was killed, most likely" in said.err
+
+
+@pytest.mark.parametrize("stage", ["filtered_documents", "token_documents"])
+def test_a_document_that_is_large_when_unpacked_is_not_read_by_this_process(lc, packed, stage):
+    said = lc("tokenize", packed, "out", "--workers", "1")
+    assert said.code == 0, said.err
+    shutil.rmtree(packed.parent / "out" / stage)
+    with killed_at(HUGE):
+        said = lc("tokenize", packed, "out", "--workers", "1")
+    assert said.code == 1
+    assert "cost 2 workers at document 1: the last was killed, most likely" in said.err
 
 
 def test_or_skipped(lc, corpus):

@@ -15,6 +15,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
 from lc_assets.formats.archives.members import NO_PLACE, Members, Plain, opened
+from lc_assets.formats.unpacking import require_small
 
 MOST_WRONG = 100
 """Records of a file whose lengths may be wrong; each may have to be read twice."""
@@ -160,7 +161,9 @@ def blocks(
                     f"{named} lacks Content-Length or WARC-Type; do its lines end in CR and LF, as "
                     "they must?"
                 )
-            content = record.reader.read(most_bytes) if record.record_type in kinds else b""
+            is_wanted = record.record_type in kinds
+            require_small(min(record.content_length, most_bytes) if is_wanted else 0)
+            content = record.reader.read(most_bytes) if is_wanted else b""
             if not to_the_end and record.content_length > most_bytes:
                 yield Block(record, content, record.content_length)
                 return

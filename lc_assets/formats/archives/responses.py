@@ -32,6 +32,7 @@ from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encodi
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.archives.members import Members
 from lc_assets.formats.archives.records import MAX_HEADER_BYTES, Block
+from lc_assets.formats.unpacking import require_small
 
 HTML_TYPES = ("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml")
 MAX_HEAD_BYTES = 1 << 16
@@ -118,6 +119,7 @@ def html_of(block: Block, max_bytes: int) -> str:
     if not block.is_whole:
         raise NoPage("record too long")
     content = _body(record, max_bytes + 1)
+    require_small(len(content))
     if len(content) > max_bytes:
         raise NoPage("record too long")
     return decoded(content, record.http_charset)

@@ -27,6 +27,7 @@ from lc_assets.formats.corpora.containers import (
 )
 from lc_assets.formats.corpora.reading import document_of, text_field_of
 from lc_assets.formats.parquet.opening import Bounded, weighed
+from lc_assets.formats.unpacking import require_small
 
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 256
@@ -83,6 +84,7 @@ def _records(bounded: Bounded, most_rows: list[int]) -> Iterator[dict[str, Any] 
     file = bounded.file
     for group, most in enumerate(most_rows):
         size = file.metadata.row_group(group)
+        require_small(size.total_byte_size)
         fitting = max(BATCH_BYTES // (size.total_byte_size // max(size.num_rows, 1) + 1), 1)
         for batch in file.iter_batches(min(fitting, BATCH_ROWS, most), row_groups=[group]):
             for column in batch.columns:

@@ -15,6 +15,7 @@ import msgspec
 from isal import igzip, igzip_lib
 
 from lc_assets.errors import CorruptFile
+from lc_assets.formats.unpacking import most_here, require_small
 from lc_assets.publishing import gzipped
 
 T = TypeVar("T")
@@ -76,7 +77,10 @@ def bounded_lines(text: BinaryIO, max_line_bytes: int) -> Iterator[bytes | None]
     >>> list(bounded_lines(io.BytesIO(b"one\ntwo and a half\n\nthree"), 5))
     [b'one', None, b'', b'three']
     """
-    while line := text.readline(max_line_bytes + 1):
+    most = min(max_line_bytes, most_here())
+    while line := text.readline(most + 1):
+        if most < max_line_bytes:
+            require_small(len(line))
         if line.endswith(b"\n"):
             line = line[:-1]
         if len(line) <= max_line_bytes:
