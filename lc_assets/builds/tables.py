@@ -38,15 +38,9 @@ MANIFEST = pa.schema(
 file is missing.
 """
 
-IDENTITY = {
-    "id": "string",
-    "url": "string",
-    "digest": "string",
-    "source_domain": "string",
-    "cc_segment": "string",
-    "language": "string",
-    "bucket": "string",
-}
+IDENTITY = dict.fromkeys(
+    ("id", "url", "digest", "source_domain", "cc_segment", "language", "bucket"), "string"
+)
 """Identity of a document, carried from `filtered_documents` to `token_grid`."""
 
 FILTERED = pa.schema(

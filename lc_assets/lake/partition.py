@@ -236,7 +236,7 @@ class Partition:
 
     def remove_damaged(self, published: Published, *, verify: bool) -> list[str]:
         """Remove the `Published.damaged_files` of a version, so that a build makes them again;
-        return their paths. Of a whole version, remove what a killed repair left in its folder.
+        return their paths. Of a whole version, remove what a killed repair left.
 
         Raises:
             Busy: when a run is building this partition, or a release or a prune is running.
@@ -251,6 +251,7 @@ class Partition:
             else:
                 shutil.rmtree(published.home / SCRATCH, ignore_errors=True)
                 remove_staging_files(published.home)
+                remove_staging_files(self.folder, below=False)  # of the pointer
             return damaged
 
     def _remove_files(self, published: Published, paths: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from dagster._core.execution.plan.execute_step import _build_data_version_tags, 
 from lc_assets.builds.building import check_input_of, run_check
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.stage import BuildContext, CheckResult, Stage
-from lc_assets.errors import LcError
+from lc_assets.errors import CorruptFile, LcError
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
@@ -257,17 +257,26 @@ def checks_of(
 def findings_of(
     lake: Lake, stage: Stage, key: str, chosen: set[str], *, recipe: Recipe
 ) -> list[CheckResult]:
-    """Run the selected checks on the published version; withdrawals are taken from ``recipe``."""
-    published = lake.partition(stage.name, key).require()
-    check_input = check_input_of(lake, published, by_summary=stage.by_summary)
+    """Run the selected checks on the published version; withdrawals are taken from ``recipe``. All
+    fail where its receipt is damaged, or that of an input.
+    """
+    try:
+        published = lake.partition(stage.name, key).require()
+        check_input = check_input_of(lake, published, by_summary=stage.by_summary)
+    except CorruptFile as error:
+        return [_not_run(name, error) for name in sorted(chosen)]
     found = [run_check(check, check_input) for check in stage.checks if check.__name__ in chosen]
     if WITHDRAWN in chosen:
         try:
             found.append(nothing_withdrawn_is_served(lake, recipe, published))
         except LcError as error:
-            message = f"cannot be checked: {type(error).__name__}: {error}"
-            found.append(CheckResult(check=WITHDRAWN, passed=False, message=message))
+            found.append(_not_run(WITHDRAWN, error))
     return found + ([every_file_is_as_published(published)] if WHOLE in chosen else [])
+
+
+def _not_run(check: str, error: LcError) -> CheckResult:
+    message = f"cannot be checked: {type(error).__name__}: {error}"
+    return CheckResult(check=check, passed=False, message=message)
 
 
 def every_file_is_as_published(published: Published) -> CheckResult:

@@ -19,6 +19,7 @@ from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import RECEIPT
+from lc_assets.publishing import staging_path
 from lc_assets.stages.releases.releasing import release_damage
 from lc_assets_tests.bucket_server import bucket_server
 from lc_assets_tests.cli.conftest import ONE
@@ -119,6 +120,15 @@ def test_files_of_a_version_whose_pointer_is_damaged_are_compared_too(rebuild):
     (lake / "row_lineage" / ONE / CURRENT).write_text("{")
     said = rebuild("--repair", "--verify")
     assert (said.code, in_folder(lake) == before) == (0, True), said
+
+
+def test_a_pointers_draft_that_a_killed_repair_left_is_removed(rebuild):
+    """All that is published is whole by then, so nothing is built again."""
+    lake = rebuild.here / "lake"
+    before = in_folder(lake)
+    staging_path(lake / "row_lineage" / ONE / CURRENT).write_text("{")
+    assert rebuild("--repair").code == 0
+    assert in_folder(lake) == before
 
 
 @pytest.mark.slow

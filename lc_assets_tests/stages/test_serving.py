@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.builds.lookups import ScannedTable
-from lc_assets.lake.receipts import Receipt, decode_json, with_checksum
+from lc_assets.lake.receipts import RECEIPT, Receipt, decode_json, with_checksum
 from lc_assets.lake.versions import write_receipt
-from lc_assets.orchestration.assets import findings_of
+from lc_assets.orchestration.assets import WHOLE, findings_of
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.lineage.row_lineage import row_index, rows_in
 from lc_assets.stages.withdrawal.contents import (
@@ -215,6 +215,20 @@ def test_it_is_a_check_of_all_that_serves(lake):
     )
     assert not found.passed
     assert "cannot be checked" in found.message
+
+
+def test_checks_fail_where_a_receipt_is_damaged(lake):
+    """They do not raise, which Dagster would show as a failed run without a check."""
+    receipt = lake.lake.partition("token_grid", OLD).require().home / RECEIPT
+    receipt.write_bytes(receipt.read_bytes()[:-9])
+    chosen = {CHECK, WHOLE}
+    findings = findings_of(
+        lake.lake, stage_named("token_grid"), OLD, chosen, recipe=lake.context.recipe
+    )
+    assert {(found.check, found.passed) for found in findings} == {(CHECK, False), (WHOLE, False)}
+    assert {found.message.partition(str(receipt))[0] for found in findings} == {
+        "cannot be checked: CorruptFile: "
+    }
 
 
 def test_another_policy_than_the_look_ups_fails(lake):
