@@ -21,7 +21,9 @@ removed from it (`without_secrets`): messages end up in logs, in an orchestrator
 mail.
 """
 
+import difflib
 import re
+from collections.abc import Iterable
 
 import msgspec
 
@@ -53,6 +55,17 @@ def without_secrets(words: str) -> str:
     'no https://…@data.org/rpv2?alt=media&X-Goog-Signature=… (403)'
     """
     return _SECRET.sub(r"\1\2…", _USERINFO.sub("…@", words))
+
+
+def known_names(known: Iterable[str], *unknown: str) -> str:
+    """The end of a message about unknown names: those that there are, and which may be meant.
+
+    >>> known_names(["min_words", "rules"], "min_word")
+    'min_words, rules; did you mean min_words?'
+    """
+    names = list(known)
+    meant = [name for one in unknown for name in difflib.get_close_matches(one, names, 1)]
+    return ", ".join(names) + (f"; did you mean {', '.join(meant)}?" if meant else "")
 
 
 class LcError(Exception):

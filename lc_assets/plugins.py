@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Literal
 
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, known_names
 
 Group = Literal["rules", "readers", "exporters"]
 
@@ -38,7 +38,7 @@ def plugin(group: Group, name: str) -> EntryPoint:
         BadInput: when there is none.
     """
     if name not in plugins(group):
-        known = ", ".join(sorted(plugins(group))) or "none"
+        known = known_names(sorted(plugins(group)), name) or "none"
         raise BadInput(f"no installed package adds {group} named {name!r}; there are {known}")
     return plugins(group)[name]
 

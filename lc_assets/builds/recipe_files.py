@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from lc_assets.builds.recipe import Recipe
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, known_names
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.publishing import make_folder, publish_bytes
 
@@ -77,14 +77,15 @@ def _resolved(value: Any, folder: Path, name: str = "") -> Any:
 def hint(message: str, kind: Any = Recipe) -> str:
     """Valid names or values where msgspec found an unknown one; empty for other errors.
 
-    >>> hint("Invalid enum value 'xx' - at `$.raw_snapshot.buckets[0]`")
-    '; there are head, middle'
+    >>> hint("Invalid enum value 'heat' - at `$.raw_snapshot.buckets[0]`")
+    '; there are head, middle; did you mean head?'
     """
     if not message.startswith(("Object contains unknown field", "Invalid enum value")):
         return ""
     *_, place = message.rpartition("at `$")
     steps = re.findall(r"\.(\w+)|\[", place) if "at `$" in message else []
-    return f"; there are {', '.join(_possible(msgspec.inspect.type_info(kind), steps))}"
+    unknown = re.findall(r"['`]([^'`$]+)['`]", message)[:1]
+    return f"; there are {known_names(_possible(msgspec.inspect.type_info(kind), steps), *unknown)}"
 
 
 def _possible(kind: msgspec.inspect.Type, steps: list[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from lc_assets.cli.printing import facts, say, sized, table
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, known_names
 from lc_assets.formats.megatron.idx import bin_path
 from lc_assets.plugins import plugins
 from lc_assets.stages.megatron import megatron_files, megatron_merging
@@ -173,7 +173,7 @@ def export(
     elif kind in plugins("exporters"):
         n, what = megatron_files.export_by(kind, source, output), "documents"
     else:
-        known = ", ".join((*megatron_files.KINDS, *sorted(plugins("exporters"))))
+        known = known_names((*megatron_files.KINDS, *sorted(plugins("exporters"))), kind)
         raise BadInput(f"no format {kind!r}; there are {known}")
     say(f"{n:,} {what} in {output}")
 

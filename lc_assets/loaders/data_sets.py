@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.packed_spans import PackedSpans, span_files
-from lc_assets.loaders.arrays import RowSource
+from lc_assets.loaders.arrays import RowSource, ZarrRows
 from lc_assets.loaders.grid import GridLoader, WalkOptions
 from lc_assets.loaders.packed import PackedLoader, PackedRows, open_packed
 from lc_assets.loaders.rows import holds, location, open_rows, version_at
@@ -31,6 +31,20 @@ class DataSet:
 
     def __len__(self) -> int:
         return self.rows.n_rows
+
+    @property
+    def path(self) -> str:
+        """Path or URL of the array, for programs that read Zarr. It is of one version: its bytes
+        never change.
+
+        Raises:
+            BadInput: of the global order, whose rows are in one array per snapshot.
+        """
+        if isinstance(self.rows, ZarrRows):
+            return self.rows.where
+        raise BadInput(
+            "the global order is no array: open longcrawl_flat, or a token_grid's partition"
+        )
 
     def loader(
         self, *, batch_rows: int, context_tokens: int | None = None, **options: Unpack[WalkOptions]

@@ -151,7 +151,7 @@ def compared_copy(at: At, *names: str) -> Iterator[Path]:
 
 
 def _open(at: At, split: str, cache: ChunkCache) -> ZarrRows | InterleavedRows:
-    for array in (at, below(at, f"{split}.zarr")):
+    for array in (below(at, f"{split}.zarr"), at):  # beside several arrays, metadata of their group
         if (kind := array_kind(array)) is not None:
             return _open_array(array, kind, cache)
     if holds(at, SOURCES):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.stage import Stage
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, known_names
 
 MODULES = (
     "documents.raw_snapshot",
@@ -70,7 +70,7 @@ def stage_named(name: str) -> Stage:
         BadInput: when there is none; lists those there are.
     """
     if name not in NAMES:
-        raise BadInput(f"no stage {name!r}; there are {', '.join(NAMES)}")
+        raise BadInput(f"no stage {name!r}; there are {known_names(NAMES, name)}")
     module = importlib.import_module(f"{__package__}.{MODULES[NAMES.index(name)]}")
     stage: Stage = module.STAGE
     return stage

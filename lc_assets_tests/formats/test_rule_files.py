@@ -277,7 +277,10 @@ def test_thresholds_are_changed_by_name_and_the_rest_stays():
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"wrods": {"at_most": 1}}, "no rule is called wrods; there are words, mean_word_length"),
+        (
+            {"wrods": {"at_most": 1}},
+            "no rule is called wrods; there are words, mean_word_length.* did you mean words",
+        ),
         ({"words": {"most": 1}}, "rule words: .* unknown field `most`"),
         (
             {"words": {"at_most": float("nan")}},

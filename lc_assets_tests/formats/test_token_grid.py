@@ -160,6 +160,7 @@ def test_the_metadata_is_zarr_pythons_own(tmp_path):
         compressors=ZstdCodec(level=4, checksum=True),
         fill_value=65_535,
         attributes=ours["attributes"],
+        dimension_names=("row", "token"),
     )
     theirs = json.loads((tmp_path / "theirs.zarr" / "zarr.json").read_text())
     theirs.pop("storage_transformers", None)

@@ -26,7 +26,7 @@ from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests, unpub
 OLD, NEW = SNAPSHOTS
 
 MEANINGLESS = {
-    "[filtered_documents]\nmin_word = 3": r"unknown field `min_word` - at `\$.filtered_documents`; there are rules, thresholds, bounds, min_words, ",
+    "[filtered_documents]\nmin_word = 3": r"unknown field `min_word` - at `\$.filtered_documents`; there are rules, thresholds, bounds, min_words, .*; did you mean min_words",
     "[filterin]\nmin_words = 3": (
         "unknown field `filterin`; there are target, sources, raw_snapshot, document_signals, filtered_documents, "
     ),

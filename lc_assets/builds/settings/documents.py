@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from lc_assets.builds.settings.common import NO_MODEL_SETTINGS, ModelSettings, Settings
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, known_names
 from lc_assets.vocabulary import LANGUAGES
 
 Words = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -200,8 +200,8 @@ class RemovalSettings(Settings):
         for key in self.prefer:
             if key not in PREFERENCES and not (key.startswith(SOURCE) and key != SOURCE):
                 raise BadInput(
-                    f"no preference {key!r}; there are {', '.join(PREFERENCES)} and {SOURCE}NAME, "
-                    "in any order, separated by commas"
+                    f"no preference {key!r}; in any order, separated by commas, there are "
+                    f"{SOURCE}NAME, {known_names(PREFERENCES, key)}"
                 )
 
 

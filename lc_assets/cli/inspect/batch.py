@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 SHOWN_TOKENS = 8
 SHOWN_CHARS = 60
+MOST_ROWS = 4
 
 
 def batch(
@@ -24,7 +25,10 @@ def batch(
         ),
     ],
     step: Annotated[int, Option("--step", min=0, help="Which batch.")] = 0,
-    rows: Annotated[int, Option("--rows", min=1, help="Rows of a batch.")] = 4,
+    rows: Annotated[
+        int | None,
+        Option("--rows", min=1, help="Rows of a batch; 4, or all if there are fewer."),
+    ] = None,
     context: Annotated[
         int,
         Option(
@@ -47,10 +51,12 @@ def batch(
     from lc_assets.loaders.rows import open_rows
 
     source = open_rows(path, split)
-    loader = GridLoader(source, batch_rows=rows, context_tokens=context)
+    n_rows = rows or min(MOST_ROWS, source.n_rows)
+    loader = GridLoader(source, batch_rows=n_rows, context_tokens=context)
     if step >= len(loader):
         raise BadInput(
-            f"no step {step:,}: with {rows:,} rows of {context:,} tokens there are {len(loader):,}"
+            f"no step {step:,}: with {n_rows:,} rows of {context:,} tokens there are "
+            f"{len(loader):,}"
         )
     text = loader[step].text
     say(

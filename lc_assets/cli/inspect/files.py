@@ -1,5 +1,5 @@
-"""What ``lc show`` prints about files: arrays, Megatron data sets, tables, and those of a
-RedPajama-V2 upstream, recognized by metadata or name.
+"""What ``lc show`` prints about files: arrays, Megatron data sets, tables, and a RedPajama-V2
+upstream, recognized by metadata or name.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lc_assets.builds.settings.documents import FilteringSettings
-from lc_assets.cli.printing import shortened, sized, visible
+from lc_assets.cli.printing import sized
 from lc_assets.errors import CorruptFile, LcError
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.arrays.flat import METADATA as FLAT_METADATA, FlatReader
@@ -31,7 +31,6 @@ _MANY = 1000
 """Missing chunks; an array with more probably has wrong metadata, which may state any number
 of chunks.
 """
-_SIGNALS = ".signals.json.gz"
 _EXPECTED = ("documents", "signals", "duplicates")
 """Parts of a shard that an upstream should have."""
 
@@ -208,33 +207,6 @@ def _show_upstream(path: Path, verify: bool) -> Artefact:
     )
 
 
-def _show_listing(path: Path, _: bool) -> Artefact:
-    shards = _listed(path)
-    return Artefact(
-        kind="RedPajama-V2 listing",
-        facts=[("shards", len(shards)), ("first", shards[0].tag if shards else None)],
-    )
-
-
-def _show_lines(path: Path, verify: bool) -> Artefact:
-    """One shard's documents or signals: the first line; with ``verify`` all of them."""
-    is_signals = path.name.endswith(_SIGNALS)
-    first = next(_lines(path), None) or b""
-    facts: list[tuple[str, Any]] = [
-        ("size", sized(path.stat().st_size)),
-        ("first line", visible(shortened(first.decode("utf-8", "replace"), 240))),
-    ]
-    damage = _undecodable(path) if verify and not is_signals else []
-    if verify and not damage:
-        facts.append(("documents", sum(1 for _ in _lines(path))))
-    return Artefact(
-        kind=f"RedPajama-V2 {'quality signals' if is_signals else 'documents'} of one shard",
-        facts=facts,
-        damage=damage,
-        checked="every line read" if verify else "the first line read",
-    )
-
-
 def _listed(path: Path) -> list[Shard]:
     named = LISTING.fullmatch(path.name)
     snapshot = parse_snapshot(named["snapshot"] if named else path.name)
@@ -269,8 +241,6 @@ _KINDS: tuple[tuple[Callable[[Path], bool], Callable[[Path, bool], Artefact]], .
     (lambda path: path.is_file() and path.suffix == ".parquet", _show_table),
     (lambda path: path.is_file() and path.suffix == ".npy", _show_npy),
     (lambda path: (path / "listings").is_dir(), _show_upstream),
-    (lambda path: path.is_file() and LISTING.fullmatch(path.name) is not None, _show_listing),
-    (lambda path: path.is_file() and path.name.endswith(".json.gz"), _show_lines),
     (is_megatron, _show_megatron),
 )
 """How each kind is recognized and described; the first that matches is used."""

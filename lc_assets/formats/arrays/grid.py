@@ -28,6 +28,7 @@ fill value          the data type's largest number, not a token: rows that are m
 attributes          format ``lc-token-grid``, format_version 2, row_tokens, vocab_size, tokenizer,
                     and what the writer adds; version 1, with inner chunks of 64 × 2,048 in shards
                     of 2,048 × 2,048, zstd level 3, is read as well
+dimension names     in a lake ``train_row`` or ``heldout_row``, and ``token``; older grids have none
 ==================  ================================================================================
 
 =================  =================================================================================
@@ -52,6 +53,7 @@ from pathlib import Path
 from typing import Any
 
 import google_crc32c
+import msgspec
 import numpy as np
 import zstandard
 
@@ -90,6 +92,7 @@ def create_grid(
     *,
     tokenizer: str = "gpt2",
     attributes: Mapping[str, Any] | None = None,
+    rows: str = "row",
 ) -> None:
     """Write an array's metadata. Its rows are then written by `write_band`, in any order, by any
     process.
@@ -99,14 +102,30 @@ def create_grid(
         layout: its shape.
         tokenizer: name of the vocabulary of the ids.
         attributes: further attributes, JSON-like values.
+        rows: name of the dimension of the rows, which differs between the arrays of a folder.
 
     Raises:
         BadInput: if ``path`` holds another array, or an attribute has the name of one of the
             format's own.
     """
-    content = encode_metadata(layout, tokenizer, attributes or {})
+    content = encode_metadata(layout, tokenizer, attributes or {}, (rows, "token"))
     require_no_other(path / METADATA, content)
     publish_bytes(path / METADATA, content)
+
+
+def create_group(folder: Path) -> None:
+    """Write the metadata of a folder of arrays, by which xarray opens them together without listing
+    the folder.
+
+    Source: ``consolidated_metadata`` as zarr-python 3 writes it.
+    """
+    arrays = {
+        path.parent.name: msgspec.json.decode(path.read_bytes())
+        for path in folder.glob(f"*/{METADATA}")
+    }
+    consolidated = {"kind": "inline", "must_understand": False, "metadata": arrays}
+    group = {"zarr_format": 3, "node_type": "group", "consolidated_metadata": consolidated}
+    publish_bytes(folder / METADATA, msgspec.json.encode(group, order="deterministic"))
 
 
 def plan_bands(layout: GridLayout) -> list[range]:

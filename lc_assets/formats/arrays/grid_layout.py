@@ -143,11 +143,14 @@ def _require(what: str, found: int, least: int, most: int = 2**63 - 1) -> None:
         raise BadInput(f"{what} must be {least:,} to {most:,}, got {found:,}")
 
 
-def encode_metadata(layout: GridLayout, tokenizer: str, attributes: Mapping[str, Any]) -> bytes:
+def encode_metadata(
+    layout: GridLayout, tokenizer: str, attributes: Mapping[str, Any], dimensions: tuple[str, str]
+) -> bytes:
     """The bytes of ``zarr.json``.
 
     Args:
         layout: the grid's.
+        dimensions: names of its rows and of their tokens.
         tokenizer: name of the vocabulary of the ids.
         attributes: JSON-like values, stored beside the format's own.
 
@@ -156,7 +159,7 @@ def encode_metadata(layout: GridLayout, tokenizer: str, attributes: Mapping[str,
     """
     if not attributes.keys().isdisjoint(OWN):
         raise BadInput(f"attributes must leave {', '.join(OWN)} alone, got {', '.join(attributes)}")
-    document = _document(layout, {**attributes, "tokenizer": tokenizer}, FORMAT_VERSION)
+    document = _document(layout, {**attributes, "tokenizer": tokenizer}, FORMAT_VERSION, dimensions)
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
@@ -173,11 +176,12 @@ def parse_metadata(content: bytes, where: str) -> tuple[GridLayout, dict[str, An
     try:
         found = msgspec.json.decode(content, type=dict[str, Any])
         layout = _layout_of(found)
+        dimensions = msgspec.convert(found.get("dimension_names"), tuple[str, str] | None)
     except (*UNDECODABLE, BadInput, KeyError, TypeError, ValueError) as error:
         raise CorruptFile(f"{where}: not the metadata of a token grid: {error}") from error
     attributes = found["attributes"]
     version = 1 if attributes.get("format_version") == 1 else FORMAT_VERSION
-    for field, value in _document(layout, attributes, version).items():
+    for field, value in _document(layout, attributes, version, dimensions).items():
         stated, expected = _json(found.get(field)).decode(), _json(value).decode()
         if stated != expected:
             raise CorruptFile(f"{where}: {field} is {stated}, a token grid's is {expected}")
@@ -205,9 +209,14 @@ def _configuration(codecs: Any, name: str) -> dict[str, Any]:
     return msgspec.convert(next(ours, {}).get("configuration", {}), dict[str, Any])
 
 
-def _document(layout: GridLayout, attributes: Mapping[str, Any], version: int) -> dict[str, Any]:
+def _document(
+    layout: GridLayout,
+    attributes: Mapping[str, Any],
+    version: int,
+    dimensions: tuple[str, str] | None,
+) -> dict[str, Any]:
     """The fields that the format fixes, in the order in which they are written, with ``attributes``
-    by name.
+    by name, and the names of the dimensions, which older grids lack.
     """
     numbers = {"row_tokens": layout.row_tokens, "vocab_size": layout.vocab_size}
     ours = {"format": FORMAT, "format_version": version, **numbers}
@@ -229,6 +238,7 @@ def _document(layout: GridLayout, attributes: Mapping[str, Any], version: int) -
         "fill_value": layout.fill,
         "codecs": [{"name": "sharding_indexed", "configuration": sharding}],
         "attributes": msgspec.json.decode(_json({**attributes, **ours})),
+        **({"dimension_names": dimensions} if dimensions else {}),
     }
 
 

@@ -54,7 +54,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import structs
 
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, known_names
 from lc_assets.plugins import plugins
 from lc_assets.text.rules.columns import known_signals, words_allowed
 from lc_assets.text.rules.line_rules import line_rules_of
@@ -162,7 +162,7 @@ def with_thresholds(rules: RuleSet, overrides: Mapping[str, Mapping[str, float |
     if unknown:
         raise BadInput(
             f"rules {rules.name}: no rule is called {', '.join(unknown)}; there are "
-            f"{', '.join(known)}"
+            f"{known_names(known, *unknown)}"
         )
     with _naming(f"rules {rules.name}"):
         changed = tuple(
@@ -223,9 +223,8 @@ def _text_of(where: str) -> str:
     except UnicodeDecodeError as error:
         raise BadInput(f"{where}: not TOML: {error}") from error
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        raise BadInput(
-            f"{where}: no readable file of rules; the presets are {', '.join(preset_names())}"
-        ) from error
+        presets = known_names(preset_names(), where)
+        raise BadInput(f"{where}: no readable file of rules; the presets are {presets}") from error
 
 
 def _rules(table: Mapping[str, Any], place: str) -> tuple[Rule, ...]:
@@ -235,11 +234,13 @@ def _rules(table: Mapping[str, Any], place: str) -> tuple[Rule, ...]:
     with _naming(place):
         stated = msgspec.convert(table, _Preset)
         if stated.extends not in preset_names():
-            raise BadInput(f"there is no preset {stated.extends!r}: {', '.join(preset_names())}")
+            presets = known_names(preset_names(), stated.extends)
+            raise BadInput(f"there is no preset {stated.extends!r}: {presets}")
         rules = read_rules(stated.extends).rules
         known = [rule.name for rule in rules]
         if unknown := sorted({*(stated.only or ()), *stated.without} - set(known)):
-            raise BadInput(f"{stated.extends} has no rule {', '.join(unknown)}: {', '.join(known)}")
+            rest = known_names(known, *unknown)
+            raise BadInput(f"{stated.extends} has no rule {', '.join(unknown)}: {rest}")
     wanted = set(known if stated.only is None else stated.only) - set(stated.without)
     return tuple(
         replace(rule, unedited=rule.unedited or stated.unedited)
@@ -254,9 +255,8 @@ def _rule(table: Mapping[str, Any], place: str) -> Rule:
     with _naming(f"rule {name}" if isinstance(name, str) else place):
         stated = msgspec.convert(table, _Rule)
         if stated.signal not in known_signals():
-            raise BadInput(
-                f"there is no signal {stated.signal!r}; there are {', '.join(known_signals())}"
-            )
+            known = known_names(known_signals(), stated.signal)
+            raise BadInput(f"there is no signal {stated.signal!r}; there are {known}")
         allowed = words_allowed(stated.signal)
         if stated.words and not allowed:
             raise BadInput(

@@ -35,7 +35,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Self
 
-from lc_assets.errors import BadInput, LcError
+from lc_assets.errors import BadInput, LcError, known_names
 from lc_assets.publishing import publish_bytes, writing_in
 from lc_assets.records import record
 from lc_assets.text.links.addresses import KINDS, Kind, host_of, is_public_suffix, normal
@@ -97,7 +97,7 @@ class Withdrawal:
         named, value, reason, date = cells
         kind = next((known for known in ENTRY_KINDS if known == named), None)
         if kind is None:
-            raise BadInput(f"no kind {named!r}; there are {', '.join(ENTRY_KINDS)}")
+            raise BadInput(f"no kind {named!r}; there are {known_names(ENTRY_KINDS, named)}")
         return cls(kind=kind, value=value, reason=reason, date=date, where=where)
 
     @property

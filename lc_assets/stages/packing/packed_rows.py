@@ -160,7 +160,7 @@ STAGE = Stage(
         "Rows of fixed length filled with documents of any length: Zarr, Megatron files, "
         "and spans for masks."
     ),
-    code_version="2",
+    code_version="3",
     reads={"packing_tokens": SAME_SNAPSHOT},
     params=_params,
     checks=(

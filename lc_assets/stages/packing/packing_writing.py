@@ -20,7 +20,7 @@ from lc_assets.arrays import Array, Int64s
 from lc_assets.builds.settings.longpack import PackingSettings
 from lc_assets.builds.tables import COMPRESSION, PACKED_SPANS, SPANS_FILE, opened_table
 from lc_assets.counts import Counts
-from lc_assets.formats.arrays.grid import create_grid, plan_bands, write_band
+from lc_assets.formats.arrays.grid import create_grid, create_group, plan_bands, write_band
 from lc_assets.formats.arrays.grid_layout import (
     INNER_ROWS,
     SHARD_ROWS,
@@ -135,7 +135,8 @@ def write_plan(
         for split, plan in plans.items():
             layout = layout_of(plan.n_rows, plan.row_tokens, ids.n_ids)
             path = task.folder / f"{split}.zarr"
-            create_grid(path, layout, tokenizer=ids.name, attributes=attributes)
+            rows = f"{split}_row"
+            create_grid(path, layout, tokenizer=ids.name, attributes=attributes, rows=rows)
             begin = n_groups
             for block in plan_bands(layout):
                 first_of_block = n_groups
@@ -152,6 +153,7 @@ def write_plan(
             spans.write(task.folder, split)
             if settings.equal_steps:
                 write_npy(task.folder / f"{split}_{COST}.npy", costs_of(plan))
+    create_group(task.folder)
     if settings.texts:
         of_group = (range(number, number + 1) for number in range(n_groups))
         tasks += [replace(task, kind="texts", groups=group) for group in of_group]

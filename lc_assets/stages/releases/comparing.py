@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from lc_assets.builds.tables import read_table
-from lc_assets.errors import NotPublished
+from lc_assets.errors import NotPublished, known_names
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.lake.digests import changed_keys
 from lc_assets.lake.lake import Lake
@@ -134,7 +134,7 @@ def data_set(lake: Lake, words: str) -> DataSet:
     if words not in release_names(lake):
         raise NotPublished(
             f"{words}: neither a release of {lake.url} nor the folder of a version; of releases "
-            f"there are {', '.join([NOW, *release_names(lake)])}"
+            f"there are {known_names([NOW, *release_names(lake)], words)}"
         )
     return DataSet(words, lake, read_release(lake, words))
 

@@ -38,7 +38,13 @@ from lc_assets.builds.table_checks import table_failures
 from lc_assets.builds.tables import ROWS, TOKENIZED, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
-from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
+from lc_assets.formats.arrays.grid import (
+    GridReader,
+    create_grid,
+    create_group,
+    plan_bands,
+    write_band,
+)
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
@@ -108,6 +114,7 @@ def write_token_grid(context: BuildContext, staging: StagingFolder) -> Counts:
     rows = plan_rows(documents, settings)
     write_table(staging.folder / ROWS_FILE, rows)
     tasks = [task for split in SPLITS for task in _tasks(tokens, staging, split, rows, settings)]
+    create_group(staging.folder)
     written = run_shards(context, staging, write_rows, tasks, what=f"grid {snapshot}")
     if written.kept != rows.num_rows:
         raise Mismatch(f"{rows.num_rows:,} rows were planned and {written.kept:,} written")
@@ -138,7 +145,8 @@ def _tasks(
     made_by = tokens.receipt.fingerprint.params
     layout = settings.layout(count_of(rows, split), int(made_by["n_ids"]))
     path, attributes = staging.folder / f"{split}.zarr", {"eot": made_by["eot"]}
-    create_grid(path, layout, tokenizer=made_by["tokenizer"], attributes=attributes)
+    tokenizer = made_by["tokenizer"]
+    create_grid(path, layout, tokenizer=tokenizer, attributes=attributes, rows=f"{split}_row")
     return [
         BandTask(
             tokens=tokens.folder,
@@ -320,7 +328,7 @@ STAGE = Stage(
         "Rows of equal length (65,536 tokens by default) of one snapshot: shuffled, "
         "rolled and split, as Zarr, with their documents."
     ),
-    code_version="3",
+    code_version="4",
     reads={"token_documents": SAME_SNAPSHOT},
     params=lambda recipe, _: plain(recipe.token_grid),
     checks=(

@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 
 from lc_assets.arrays import Bytes
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, known_names
 from lc_assets.text.hashing import hash_seed
 from lc_assets.text.measures.licences import licence_of
 from lc_assets.text.measures.lines import LineCounts, count_lines
@@ -304,7 +304,7 @@ def parse_column(column: str) -> tuple[str, str]:
     """
     name, colon, words = column.partition(":")
     if name not in MEASURES:
-        raise BadInput(f"{column}: no such measure; there are {', '.join(MEASURES)}")
+        raise BadInput(f"{column}: no such measure; there are {known_names(MEASURES, column)}")
     allowed = MEASURES[name]
     if not allowed and colon:
         raise BadInput(f"{column}: {name} does not depend on words; leave out :{words}")

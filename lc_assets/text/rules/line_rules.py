@@ -20,7 +20,7 @@ from typing import Annotated
 
 import msgspec
 
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, known_names
 from lc_assets.records import frozen
 from lc_assets.text.rules.rules import LineEdit
 
@@ -276,12 +276,13 @@ def line_rules_of(wanted: LineEdit) -> LineRules:
             kind.
     """
     if wanted.name not in EDITS:
-        raise BadInput(f"there is no line editing {wanted.name!r}; there are {', '.join(EDITS)}")
+        known = known_names(EDITS, wanted.name)
+        raise BadInput(f"there is no line editing {wanted.name!r}; there are {known}")
     unknown = sorted(wanted.parameters.keys() - set(SETTINGS))
     if unknown:
         raise BadInput(
             f"{wanted.name} has no setting {', '.join(map(repr, unknown))}; there are "
-            f"{', '.join(SETTINGS)}"
+            f"{known_names(SETTINGS, *unknown)}"
         )
     settings = msgspec.structs.asdict(EDITS[wanted.name]) | dict(wanted.parameters)
     try:
