@@ -125,22 +125,13 @@ def test_a_file_of_a_version_is_known_and_whole(lc, published_lake, *, stage, ke
     ("path", "words"),
     [
         ("", ["RedPajama-V2 upstream", "en-2023-06-head_middle.txt"]),
-        ("listings/en-2023-06-head_middle.txt", ["listing", "shards 3"]),
-        (
-            "documents/2023-06/0000/en_head.json.gz",
-            ["documents of one shard", "https://example.org/0000-en_head/0?q=[a]"],
-        ),
-        (
-            "quality_signals/2023-06/0000/en_head.signals.json.gz",
-            ["quality signals of one shard", "id_int"],
-        ),
         (
             "duplicates/2023-06/0000/en_head.duplicates.parquet",
             ["Parquet table", "doc_id"],
         ),
     ],
 )
-def test_an_upstream_and_its_files_are_known(lc, published_lake, path, words):
+def test_an_upstream_and_its_tables_are_known(lc, published_lake, path, words):
     root = published_lake.root.parent / "upstream"
     for options in ([], ["--verify"]):
         said = lc("show", root / path, *options)
