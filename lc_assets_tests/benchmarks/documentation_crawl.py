@@ -5,6 +5,9 @@ docstring, a site per package; packed along its links, with the figures of docs/
 
     python -m lc_assets_tests.benchmarks.documentation_crawl FOLDER
 
+FOLDER has afterwards, in the form of the LongPack paper, `figure1.png` and `figure4.md` (how a
+document is put together), and all figures as tables in `figures.json`.
+
 Docstrings are the text. What a definition uses is linked to: in the words of its docstring where
 these name it, else in a list. As on the web, addresses vary: names that a package exports from
 where they are not defined redirect, and a tenth of the pages was captured at an address with a
@@ -14,6 +17,7 @@ query, and names its plain one as canonical.
 import ast
 import hashlib
 import html
+import json
 import random
 import re
 import sys
@@ -26,14 +30,18 @@ import numpy as np
 
 from lc_assets.builds.checks import documents_files
 from lc_assets.builds.settings.documents import RemovalSettings
-from lc_assets.builds.settings.longpack import LongPackSettings
+from lc_assets.builds.settings.longpack import LongPackSettings, ReferralReportSettings
+from lc_assets.builds.showing import as_table
+from lc_assets.builds.stage import BuildContext, Built
 from lc_assets.builds.tables import read_lines
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.publishing import gzip_member
 from lc_assets.stages.file_lakes import build_for, context_over_files
-from lc_assets.stages.longpack.longpack_documents import spans_files
+from lc_assets.stages.longpack.longpack_documents import first_example, spans_files
 from lc_assets.stages.longpack.page_index import lengths_of, roots_tried
+from lc_assets.stages.reports.referral_report import DENSITIES_FILE
+from lc_assets.stages.shown import reports as shown_reports
 from lc_assets.text.referrals.concepts import Background, LexicalConcepts, pieces_of
 from lc_assets.text.referrals.referrals import bucket_names, count_referrals
 
@@ -206,40 +214,50 @@ def is_older(name: str) -> bool:
     return keyed(name) // 10 % 10 < 3
 
 
-def packed(archives: list[Path], out: Path, **settings: object) -> dict[str, object]:
-    """What LongPack's stages built of the last archive, by stage; print how roots grew. Each archive
-    is a snapshot, older than the next.
-    """
-    context = context_over_files(
+def context_of(archives: list[Path], out: Path, **settings: object) -> BuildContext:
+    """LongPack's stages over archives; each is a snapshot, older than the next."""
+    return context_over_files(
         archives,
         out,
         executor=LocalExecutor(workers=2),
         settings={
             "removed_documents": RemovalSettings(exact=("url",), prefer=("newest",)),
             "longpack_documents": LongPackSettings(wanted=True, untitled="first_line", **settings),
+            "referral_report": ReferralReportSettings(wanted=True),
         },
     )
-    built = {
-        stage: list(found.values())[-1]
-        for stage, found in build_for(context, "longpack_documents").items()
-    }
+
+
+def newest(context: BuildContext, target: str) -> dict[str, Built]:
+    """What a target needs, built of the last archive, by stage."""
+    return {stage: list(found.values())[-1] for stage, found in build_for(context, target).items()}
+
+
+def packed(context: BuildContext, **settings: object) -> dict[str, object]:
+    """Pack; print and return how roots grew."""
+    built = newest(context, "longpack_documents")
     claims = built["link_claims"].counts
     spans = spans_files(built["longpack_documents"].published.folder)
     growth = lengths_of(spans, n_roots=roots_tried(claims)).growth
     n_roots = claims.extra["roots"]
-    missing = claims.dropped.get("no such page", 0)
-    print(
-        f"{settings}: {growth.n_packed:,} of {n_roots:,} roots hold something "
-        f"({growth.n_packed / n_roots:.4f}); {claims.kept:,} of {claims.seen:,} links packed, "
-        f"{missing:,} of no page; mean of ratios {growth.mean_of_ratios:.1f}, ratio of sums "
-        f"{growth.ratio_of_sums:.1f}",
-        flush=True,
-    )
-    return built
+    found = settings | {
+        "roots tried": n_roots,
+        "roots that hold something": growth.n_packed,
+        "hit rate": round(growth.n_packed / n_roots, 4),
+        "links": claims.seen,
+        "links packed": claims.kept,
+        "links of no page": claims.dropped.get("no such page", 0),
+        "mean of ratios": round(growth.mean_of_ratios, 1),
+        "ratio of sums": round(growth.ratio_of_sums, 1),
+    }
+    print(found, flush=True)
+    return found
 
 
-def densities(built: dict[str, object], n_chars: int, n_documents: int = 60) -> None:
-    """Print pairs per 1,000 characters by distance, of texts of one length."""
+def densities(
+    built: dict[str, Built], n_chars: int, n_documents: int = 60
+) -> list[dict[str, object]]:
+    """Print and return pairs per 1,000 characters by distance, of texts of one length."""
     pages = [
         line["raw_content"]
         for path in documents_files(built["filtered_documents"].published.folder)
@@ -282,6 +300,7 @@ def densities(built: dict[str, object], n_chars: int, n_documents: int = 60) -> 
     print(
         f"pairs per 1,000 characters of {n_chars:,}, by sentences between: {bucket_names(EDGES)[1:]}"
     )
+    found = []
     for name, texts in sets.items():
         counted = [count_referrals(finder.mentions(text), EDGES).pairs[1:] for text in texts]
         means = np.array(counted or [[0] * (len(EDGES) + 1)]).mean(axis=0) * 1000 / n_chars
@@ -290,6 +309,30 @@ def densities(built: dict[str, object], n_chars: int, n_documents: int = 60) -> 
             " ".join(f"{one:.3f}" for one in means),
             flush=True,
         )
+        line = {"characters": n_chars, "text": name, "documents": len(texts)}
+        found.append(line | dict(zip(bucket_names(EDGES)[1:], means.tolist(), strict=True)))
+    return found
+
+
+def as_in_the_paper(folder: Path, context: BuildContext) -> list[dict[str, object]]:
+    """Draw figure 1 and write figure 4; print table 4 beside the paper's, and return all lines of
+    the tables.
+    """
+    built = newest(context, "referral_report")
+    plot = shown_reports.referral_report(context, built["referral_report"]).values["by_distance"]
+    (folder / "figure1.png").write_bytes(plot.png())
+    parts = first_example(built["longpack_documents"].published.folder)
+    (folder / "figure4.md").write_text(as_table(parts) + "\n")
+    lines = list(read_lines(built["referral_report"].published.folder / DENSITIES_FILE))
+    rows: dict[tuple[str, str, int], list[str]] = {}
+    for line in lines:
+        if line["counted"] == "pairs" and line["distance"] != bucket_names(EDGES)[0]:
+            key = (line["document_set"], line["length_group"], line["documents"])
+            paper = "" if line["paper"] is None else f" ({line['paper']:g})"
+            rows.setdefault(key, []).append(f"{line['figure']:.3g}{paper}")
+    for key, cells in rows.items():
+        print("|", " | ".join([*map(str, key), *cells]), "|", flush=True)
+    return lines
 
 
 def main(folder: Path) -> None:
@@ -299,16 +342,23 @@ def main(folder: Path) -> None:
         write_crawl(archive, older)
     common = {"mode": "allow", "same_language": False}
     steps = ({"redirects": False, "canonical": False}, {"canonical": False}, {})
+    growth = []
     for roots in (0.05, 1.0):
         for number, step in enumerate(steps):
-            built = packed(
-                [archive], folder / f"lake-{roots}-{number}", roots=roots, **common, **step
-            )
+            settings = {"roots": roots, **common, **step}
+            context = context_of([archive], folder / f"lake-{roots}-{number}", **settings)
+            growth.append(packed(context, **settings))
     two = [older, folder / "newer.warc.gz"]
     for step in (*steps, {"older_snapshots": True}):
-        packed(two, folder / "lake-of-two", roots=0.05, **common, **step)
-    for n_chars in (16_000, 64_000):
-        densities(built, n_chars)
+        settings = {"roots": 0.05, **common, **step}
+        growth.append(packed(context_of(two, folder / "lake-of-two", **settings), **settings))
+    built = newest(context, "longpack_documents")
+    figures = {
+        "growth": growth,
+        "equal_lengths": [line for n in (16_000, 64_000) for line in densities(built, n)],
+        "tables_4_to_6": as_in_the_paper(folder, context),
+    }
+    (folder / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -78,6 +78,10 @@ def test_packed_documents_tell_how_they_grew(finished):
     assert 0 < float(growth["hit rate"]["here"]) <= 1
     assert float(growth["ratio of sums"]["here"]) > 1
     assert "data:image/png;base64," in told.metadata["tokens_by_length"].value
+    _, _, *parts = told.metadata["first_document"].value.splitlines()
+    assert len(parts) > 1
+    assert not parts[-1].split("|")[1].strip()  # the root has no anchor text
+    assert all(line.split("|")[4].strip() for line in parts)
     first_words, begins = re.search(
         r"\*\*first\\_words\*\* (.+)\n\n> (.+)\n", told.metadata["examples"].value
     ).groups()

@@ -65,6 +65,9 @@ READ_AGAIN = 12
 `PARTS_READ_AGAIN` children of each.
 """
 PARTS_READ_AGAIN = 4
+EXAMPLE_PARTS = 8
+EXAMPLE_CHARS = 60
+"""Of each part, in `first_example`."""
 
 
 def write_longpack_documents(context: BuildContext, staging: StagingFolder) -> Counts:
@@ -104,6 +107,23 @@ def packed_documents(folder: Path) -> Iterator[tuple[dict[str, Any], list[dict[s
 def first_documents(folder: Path, most: int) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """The first packed documents of a version with their spans, for display."""
     return list(itertools.islice(packed_documents(folder), most))
+
+
+def first_example(folder: Path) -> list[dict[str, Any]]:
+    """Parts of the first packed document, as in the paper's figure 4: the anchor text, the page
+    that it leads to, tokens, and how the page begins. The first `EXAMPLE_PARTS`, and the root last.
+    """
+    return [
+        {
+            "anchor_text": span["keys"],
+            "page": span["url"],
+            "tokens": span["n_tokens"],
+            "begins": part.partition("\n")[2][:EXAMPLE_CHARS],  # below the anchor text's line
+        }
+        for document, spans in first_documents(folder, 1)
+        for span in [*spans[:-1][:EXAMPLE_PARTS], spans[-1]]
+        for part in [document["raw_content"][span["start"] : span["stop"]]]
+    ]
 
 
 def documents_are_made_of_their_spans(check_input: CheckInput) -> CheckResult:

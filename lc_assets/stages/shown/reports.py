@@ -1,19 +1,25 @@
 """What stages of links, LongPack documents and reports show, and the data-set card."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from math import nan
 from pathlib import Path
 from typing import Any
 
-from lc_assets.builds.showing import Markdown, Passages, Shown, Table, inline, plot_of
+from lc_assets.builds.showing import Markdown, Passages, Plot, Shown, Table, inline, plot_of
 from lc_assets.builds.stage import BuildContext, Built
 from lc_assets.builds.tables import read_lines, read_table
 from lc_assets.stages.links import html_index as indexing, page_links as linking
 from lc_assets.stages.longpack import link_claims as claiming, longpack_documents as longpack
 from lc_assets.stages.longpack.page_index import beside_the_paper, lengths_of, roots_tried
 from lc_assets.stages.reports import data_set_card as card
-from lc_assets.stages.reports.document_sets import DENSITIES, GROWTH, LENGTH_SHARES
+from lc_assets.stages.reports.document_sets import (
+    DENSITIES,
+    GROWTH,
+    LENGTH_SHARES,
+    LONGPACK,
+    NATURAL,
+)
 from lc_assets.stages.reports.length_report import GROWTH_FILE, SHARES_FILE
 from lc_assets.stages.reports.referral_report import DENSITIES_FILE
 from lc_assets.stages.shown.documents import SHOWN_LINES, passage
@@ -99,6 +105,7 @@ def longpack_documents(context: BuildContext, built: Built) -> Shown:
                 mark=context.recipe.longpack_documents.max_tokens,
                 mark_name="the limit",
             ),
+            "first_document": Table(longpack.first_example(folder)),
             "examples": Passages(examples),
         },
     )
@@ -124,7 +131,7 @@ def length_report(_context: BuildContext, built: Built) -> Shown:
 
 
 def referral_report(_context: BuildContext, built: Built) -> Shown:
-    """Pairs of mentions by distance and length, beside the paper's."""
+    """Pairs of mentions by distance and length: beside the paper's, and as in its figure 1."""
     lines = read_table(built.published.folder / DENSITIES_FILE, DENSITIES.names).to_pylist()
     pairs = [line for line in lines if line["counted"] == "pairs"]
     farthest = pairs[-1]["distance"] if pairs else ""
@@ -139,7 +146,27 @@ def referral_report(_context: BuildContext, built: Built) -> Shown:
         },
         names=("here", "paper"),
     )
-    return Shown(values={"densities": Table(pairs), "farthest": plot})
+    by_distance = _by_distance(pairs)
+    return Shown(values={"densities": Table(pairs), "farthest": plot, "by_distance": by_distance})
+
+
+def _by_distance(pairs: Sequence[Mapping[str, Any]]) -> Plot:
+    """The paper's figure 1: pairs of natural and of packed documents, by distance and length."""
+    own: dict[str, dict[str, float]] = {NATURAL: {}, LONGPACK: {}}
+    for distance in list(dict.fromkeys(line["distance"] for line in pairs))[1:]:
+        for line in pairs:
+            if line["distance"] == distance and line["document_set"] in own:
+                name = f"{distance}, {line['length_group']}"
+                own[NATURAL].setdefault(name, nan)
+                own[line["document_set"]][name] = line["figure"]
+    return plot_of(
+        "bars",
+        "Pairs of mentions, by the sentences between them and the document's tokens",
+        own[NATURAL],
+        unit="per token",
+        beside=own[LONGPACK] or None,
+        names=("natural", "packed along links"),
+    )
 
 
 def _set_and_group(line: Mapping[str, Any]) -> str:
