@@ -38,7 +38,7 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.publishing import gzip_member
 from lc_assets.stages.file_lakes import build_for, context_over_files
-from lc_assets.stages.longpack.longpack_documents import first_example, spans_files
+from lc_assets.stages.longpack.longpack_documents import example_of, spans_files
 from lc_assets.stages.longpack.page_index import lengths_of, roots_tried
 from lc_assets.stages.reports.referral_report import DENSITIES_FILE
 from lc_assets.stages.shown import reports as shown_reports
@@ -321,7 +321,7 @@ def as_in_the_paper(folder: Path, context: BuildContext) -> list[dict[str, objec
     built = newest(context, "referral_report")
     plot = shown_reports.referral_report(context, built["referral_report"]).values["by_distance"]
     (folder / "figure1.png").write_bytes(plot.png())
-    parts = first_example(built["longpack_documents"].published.folder)
+    parts = example_of(built["longpack_documents"].published.folder)
     (folder / "figure4.md").write_text(as_table(parts) + "\n")
     lines = list(read_lines(built["referral_report"].published.folder / DENSITIES_FILE))
     rows: dict[tuple[str, str, int], list[str]] = {}

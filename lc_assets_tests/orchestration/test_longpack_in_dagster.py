@@ -78,7 +78,7 @@ def test_packed_documents_tell_how_they_grew(finished):
     assert 0 < float(growth["hit rate"]["here"]) <= 1
     assert float(growth["ratio of sums"]["here"]) > 1
     assert "data:image/png;base64," in told.metadata["tokens_by_length"].value
-    _, _, *parts = told.metadata["first_document"].value.splitlines()
+    _, _, *parts = told.metadata["example"].value.splitlines()
     assert len(parts) > 1
     assert not parts[-1].split("|")[1].strip()  # the root has no anchor text
     assert all(line.split("|")[4].strip() for line in parts)

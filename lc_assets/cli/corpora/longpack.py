@@ -31,7 +31,7 @@ from lc_assets.stages.file_lakes import replaced
 from lc_assets.stages.links.html_index import records_by_kind
 from lc_assets.stages.links.page_linking import LINKS, TARGETS
 from lc_assets.stages.links.page_links import links_by_outcome, most_pointed_at
-from lc_assets.stages.longpack.longpack_documents import first_example, spans_files
+from lc_assets.stages.longpack.longpack_documents import example_of, spans_files
 from lc_assets.stages.longpack.page_index import beside_the_paper, lengths_of, roots_tried
 from lc_assets.stages.reports.document_sets import NATURAL
 from lc_assets.stages.reports.measuring import COMMON_FILE, referral_lines
@@ -185,9 +185,9 @@ def _show_packed(built: "Mapping[str, Mapping[str, Built]]") -> None:
         ("measure", "here", "the paper, RefinedWeb"),
         [(name, round(ours, 3), paper) for name, ours, paper in beside_the_paper(growth, claims)],
     )
-    heading("The first packed document")
-    parts = first_example(packed.published.folder)
-    table(parts[0] if parts else (), [tuple(part.values()) for part in parts])
+    heading("A packed document")
+    parts = example_of(packed.published.folder)
+    table(list(parts[0]) if parts else [], [tuple(part.values()) for part in parts])
     heading("Tokens by length of their document")
     table(
         ("tokens", "of the pages alone", "of packed documents"),

@@ -65,9 +65,8 @@ READ_AGAIN = 12
 `PARTS_READ_AGAIN` children of each.
 """
 PARTS_READ_AGAIN = 4
-EXAMPLE_PARTS = 8
-EXAMPLE_CHARS = 60
-"""Of each part, in `first_example`."""
+EXAMPLES, EXAMPLE_PARTS, EXAMPLE_CHARS = 20, 8, 60
+"""Documents that `example_of` chooses from, the parts that it shows, and characters of each."""
 
 
 def write_longpack_documents(context: BuildContext, staging: StagingFolder) -> Counts:
@@ -109,10 +108,12 @@ def first_documents(folder: Path, most: int) -> list[tuple[dict[str, Any], list[
     return list(itertools.islice(packed_documents(folder), most))
 
 
-def first_example(folder: Path) -> list[dict[str, Any]]:
-    """Parts of the first packed document, as in the paper's figure 4: the anchor text, the page
-    that it leads to, tokens, and how the page begins. The first `EXAMPLE_PARTS`, and the root last.
+def example_of(folder: Path) -> list[dict[str, Any]]:
+    """Parts of one of the first packed documents, as in the paper's figure 4: the anchor text, the
+    page that it leads to, tokens, and how the page begins. The first `EXAMPLE_PARTS`, and the root.
     """
+    found = first_documents(folder, EXAMPLES)
+    longest = sorted(found, key=lambda one: -min(len(one[1]), EXAMPLE_PARTS))[:1]
     return [
         {
             "anchor_text": span["keys"],
@@ -120,7 +121,7 @@ def first_example(folder: Path) -> list[dict[str, Any]]:
             "tokens": span["n_tokens"],
             "begins": part.partition("\n")[2][:EXAMPLE_CHARS],  # below the anchor text's line
         }
-        for document, spans in first_documents(folder, 1)
+        for document, spans in longest
         for span in [*spans[:-1][:EXAMPLE_PARTS], spans[-1]]
         for part in [document["raw_content"][span["start"] : span["stop"]]]
     ]

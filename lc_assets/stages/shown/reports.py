@@ -105,7 +105,7 @@ def longpack_documents(context: BuildContext, built: Built) -> Shown:
                 mark=context.recipe.longpack_documents.max_tokens,
                 mark_name="the limit",
             ),
-            "first_document": Table(longpack.first_example(folder)),
+            "example": Table(longpack.example_of(folder)),
             "examples": Passages(examples),
         },
     )
@@ -161,9 +161,9 @@ def _by_distance(pairs: Sequence[Mapping[str, Any]]) -> Plot:
                 own[line["document_set"]][name] = line["figure"]
     return plot_of(
         "bars",
-        "Pairs of mentions, by the sentences between them and the document's tokens",
+        "Pairs of mentions by distance and length",
         own[NATURAL],
-        unit="per token",
+        unit="pairs per token, by sentences between them and tokens of the document",
         beside=own[LONGPACK] or None,
         names=("natural", "packed along links"),
     )
