@@ -43,6 +43,10 @@ def test_another_text_field(lc, tmp_path):
 def test_what_cannot_be_meant_is_2(lc, tmp_path):
     (tmp_path / "own.jsonl").write_text(LINES, "utf-8")
     assert lc("signals", tmp_path / "nowhere", "-").code == 2
+    said = lc("signals", tmp_path / "own.jsonl", tmp_path / "out.jsonl")
+    assert said.code == 2
+    assert "out.jsonl: would be a folder, not a file of documents" in said.err
+    assert not (tmp_path / "out.jsonl").exists()
     (tmp_path / "en.txt").write_bytes(b"\xe9t\xe9")
     said = lc("signals", tmp_path / "own.jsonl", "-", "--bad-words", tmp_path)
     assert (said.code, said.out) == (2, "")

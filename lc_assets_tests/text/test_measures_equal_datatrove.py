@@ -2,10 +2,12 @@
 
 import gzip
 import json
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from lc_assets.formats.lists.rule_files import read_rules
 from lc_assets.text.measures.measures import MEASURES, measure
 from lc_assets.text.measures.words import WORD_KINDS
 from lc_assets.text.rules.line_rules import C4, edit
@@ -68,9 +70,32 @@ def test_presets_judge_as_datatrove_judges(preset, shared_data):
     pytest.importorskip("spacy")
     from lc_assets_tests.reference.datatrove_verdicts import differences
 
-    with gzip.open(shared_data / "hyperlinked" / "pages_sqlitedoc.jsonl.gz", "rt") as lines:
-        texts = [json.loads(line)["text"] for line in lines][:150]
+    texts = texts_of(shared_data, "pages_sqlitedoc.jsonl.gz")
+    assert len(differences(preset, texts)) <= 0.005 * len(texts)
+
+
+def texts_of(shared_data: Path, pages: str) -> list[str]:
+    """Pages of manuals, and stretches of novels."""
+    texts = list[str]()
+    for path in sorted((shared_data / "hyperlinked").glob(pages)):
+        with gzip.open(path, "rt") as lines:
+            texts += [json.loads(line)["text"] for line in islice(lines, 150)]
     for path in sorted((shared_data / "books_en").glob("*.txt")):
         book = path.read_text("utf-8")
         texts += [book[start : start + 1500] for start in range(20_000, 35_000, 3000)]
-    assert len(differences(preset, texts)) <= 0.005 * len(texts)
+    return texts
+
+
+@pytest.mark.network
+def test_gopher_as_dolma_judges(shared_data):
+    """Every verdict, and every reason: most of these pages fail, by all but a few of the rules."""
+    pytest.importorskip("dolma.taggers.gopher", exc_type=ImportError)
+    from lc_assets_tests.reference.datatrove_verdicts import our_reasons
+    from lc_assets_tests.reference.dolma_verdicts import RULE_OF, dolma_reasons
+
+    texts = ["", "one", *texts_of(shared_data, "pages_*.jsonl.gz")]
+    theirs = [dolma_reasons(text) for text in texts]
+    ours = [set(our_reasons("gopher-dolma", text)) for text in texts]
+    assert ours[2:] == theirs[2:]
+    assert len(set().union(*theirs)) >= 10
+    assert {rule.name for rule in read_rules("gopher-dolma").rules} == set(RULE_OF.values())
