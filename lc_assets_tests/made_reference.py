@@ -2,7 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import typer
@@ -14,29 +15,56 @@ from lc_assets.cli.app import COMMAND_GROUPS, MEGATRON_COMMANDS, LazyCommand, la
 CHECKS_HEAD = """\
 What must hold before a version is published; the same are asset checks in Dagster. A failed check
 blocks publication and everything downstream."""
+EVERYWHERE = ("`--json`", "`--quiet`")
+SHARED_BY = 3
+"""An option of so many commands is described once."""
 MADE = "Made by `python -m lc_assets_tests.made_pages`."
 
 
 def commands_page() -> str:
     """Every command with its arguments, options, defaults and an example."""
     groups = {**COMMAND_GROUPS, "Megatron": MEGATRON_COMMANDS}
-    parts = [f"# Commands\n\nWhat `lc COMMAND --help` says. {MADE}\n"]
-    for heading, lines in groups.items():
+    commands = {heading: lazy_commands(lines).values() for heading, lines in groups.items()}
+    counted = Counter(row for group in commands.values() for one in group for row in _rows(one))
+    shared = [row for row, n_commands in counted.items() if n_commands >= SHARED_BY]
+    parts = [
+        f"# Commands\n\nWhat `lc COMMAND --help` says. {MADE}\n",
+        f"\n## Options of several commands\n\nEvery command has {' and '.join(EVERYWHERE)}.\n\n"
+        f"{_table(sorted(shared))}",
+    ]
+    for heading, group in commands.items():
         parts.append(f"\n## {heading}\n")
         prefix = "lc megatron" if heading == "Megatron" else "lc"
-        parts += [_command(prefix, command) for command in lazy_commands(lines).values()]
+        parts += [_command(prefix, command, shared) for command in group]
     return "".join(parts)
 
 
-def _command(prefix: str, lazy: LazyCommand) -> str:
+def _command(prefix: str, lazy: LazyCommand, shared: Collection[tuple[str, str]]) -> str:
+    """A command's section; of the ``shared`` options only the names."""
+    command, rows = lazy.loaded(), _rows(lazy)
+    example = (command.epilog or "").partition("Example: ")[2]
+    own = [row for row in rows if row not in shared]
+    others = ", ".join(
+        name for name, words in rows if (name, words) in shared and name not in EVERYWHERE
+    )
+    return (
+        f"\n### `{prefix} {lazy.name}`\n\n{command.help}\n\n```bash\n{example}\n```\n"
+        + (f"\n{_table(own)}" if own else "")
+        + (f"\nAnd {others}.\n" if others else "")
+    )
+
+
+def _table(rows: Sequence[tuple[str, str]]) -> str:
+    lines = "\n".join(f"| {name} | {words} |" for name, words in rows)
+    return f"| option | what |\n|---|---|\n{lines}\n"
+
+
+def _rows(lazy: LazyCommand) -> list[tuple[str, str]]:
+    """Name and description of each argument and option of a command."""
     command = lazy.loaded()
     with typer.Context(command, info_name=lazy.name) as context:
-        rows = [_cells(parameter, context) for parameter in command.params]
-    example = (command.epilog or "").partition("Example: ")[2]
-    table = "\n".join(f"| {name} | {words} |" for name, words in rows if name)
-    return f"\n### `{prefix} {lazy.name}`\n\n{command.help}\n\n```bash\n{example}\n```\n" + (
-        f"\n| option | what |\n|---|---|\n{table}\n" if table else ""
-    )
+        cells = [_cells(parameter, context) for parameter in command.params]
+    return [(name, words) for name, words in cells if name]
 
 
 def _cells(parameter: Any, context: Any) -> tuple[str, str]:
