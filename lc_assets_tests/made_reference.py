@@ -29,8 +29,8 @@ def commands_page() -> str:
     shared = [row for row, n_commands in counted.items() if n_commands >= SHARED_BY]
     parts = [
         f"# Commands\n\nWhat `lc COMMAND --help` says. {MADE}\n",
-        f"\n## Options of several commands\n\nEvery command has {' and '.join(EVERYWHERE)}.\n\n"
-        f"{_table(sorted(shared))}",
+        f"\n## Options of several commands\n\nEvery command has {' and '.join(EVERYWHERE)}.\n\n",
+        _table(sorted(shared)),
     ]
     for heading, group in commands.items():
         parts.append(f"\n## {heading}\n")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets_tests.test_papers import run
+from lc_assets_tests.test_papers import README, run
 
 PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
 
@@ -33,3 +33,15 @@ def test_the_stages_add_up(model):
     assert stages["filtered_documents"]["core-hours"] == max(
         cost["core-hours"] for cost in stages.values()
     )
+
+
+def test_the_readme_states_the_models_hours_and_dollars(model):
+    """On 16 cores, at 10 Gbit/s, of one snapshot and of all."""
+    together = model["total"](model["STAGES"].values())
+    hours, dollars = together["core-hours"] / 16, model["dollars"](together)
+    reading, n = model["read_upstream"] * 8 / 10e9 / 3600, model["SNAPSHOTS"]
+    month = model["MORE"]["storing the lake for a month"]
+    lines = README.read_text("utf-8")
+    assert f"| {hours / n:.1f}, and {reading / n:.1f} to read it" in lines
+    assert f"| {dollars / n:.2f} |" in lines
+    assert f"| {hours:.0f}, and {reading:.0f} | {dollars:.0f}, and {month:.0f} a month" in lines
