@@ -47,7 +47,7 @@ def verdict(stage: str, asset: dg.AssetKey, plans: Sequence[Plan]) -> dg.AssetCh
 
 def why(made: Plan) -> str:
     """What the planner says of a partition."""
-    return f"{made.status}{': ' if made.reasons else ''}{'; '.join(made.reasons)}"
+    return f"{made.status}{': ' if made.reasons else ''}{made.why}"
 
 
 def staleness_checks(

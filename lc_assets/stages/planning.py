@@ -68,6 +68,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """``filtered_documents/2023-06``."""
         return f"{self.stage}/{self.key}"
 
+    @property
+    def why(self) -> str:
+        """The first reasons, and how many more there are."""
+        return _shortened(self.reasons, "; ")
+
 
 def plan(
     lake: Lake,
@@ -306,6 +311,6 @@ def _cut_off_early(names: Sequence[str]) -> bool:
     return bool(names) and all(stage_named(name.partition("/")[0]).early_cutoff for name in names)
 
 
-def _shortened(names: Sequence[str], most: int = 3) -> str:
+def _shortened(names: Sequence[str], between: str = ", ", most: int = 3) -> str:
     rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+    return between.join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")

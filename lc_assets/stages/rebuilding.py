@@ -104,9 +104,7 @@ def _fail_unchanged(plans: Sequence[Plan], built: dict[str, str | None], result:
         again = made.name in built and not made.waits_for and made.target == built[made.name]
         if again and made.name not in result.failed:
             result.failed[made.name] = str(
-                Mismatch(
-                    f"{made.name} is out of date after it was built: {'; '.join(made.reasons)}"
-                )
+                Mismatch(f"{made.name} is out of date after it was built: {made.why}")
             )
 
 

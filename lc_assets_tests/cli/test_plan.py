@@ -1,6 +1,7 @@
 """``lc plan``: what is out of date, and why; 3 when something is."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -78,6 +79,23 @@ def test_a_changed_setting_is_said_with_both_values_and_ends_with_3(planned, pub
     assert "heldout_fraction 0.2 → 0.5" in said.out
     assert " near_duplicate_pairs/2023-06 " not in said.out
     assert "after token_grid/2023-06, token_grid/2023-14" in said.out
+
+
+def test_other_rules_are_said_in_a_line(planned, published_lake):
+    """The first of many reasons, and how many more there are; --json has them all."""
+    recipe = published_lake.context.recipe
+    filtering = msgspec.structs.replace(recipe.filtered_documents, rules="gopher-paper")
+    changed = msgspec.structs.replace(recipe, filtered_documents=filtering)
+    said = planned(recipe=changed)
+    (line, *_) = (line for line in said.out.splitlines() if "filtered_documents/" in line)
+    assert re.search(r"→ 'gopher-paper'.* and \d+ more", line)
+    assert len(line.rstrip()) < 400
+    (made, *_) = (
+        made
+        for made in json.loads(planned("--json", recipe=changed).out)["partitions"]
+        if made["stage"] == "filtered_documents"
+    )
+    assert len(made["reasons"]) > 10
 
 
 def test_a_file_changed_upstream_is_seen_when_looked_for(planned, published_lake, tmp_path):

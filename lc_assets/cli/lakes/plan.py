@@ -169,7 +169,7 @@ def show_plans(
 
 
 def _line(made: Plan, cost: Cost | None) -> tuple[str | None, ...]:
-    line = made.name, made.status, "; ".join(made.reasons)
+    line = made.name, made.status, made.why
     if cost is None:
         return *line, None, None, None if made.seconds is None else lasted(made.seconds)
     n_shards = None if cost.shards is None else cost.shards + (cost.reused or 0)
