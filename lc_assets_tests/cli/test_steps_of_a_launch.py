@@ -77,11 +77,12 @@ def test_a_step_is_its_samples_and_every_token_its_documents(lake, mix, cache, s
         assert 12 <= piece.sample < 24
         own = slice(piece.start, piece.start + len(piece.ids))
         covered[piece.sample - 12][own] = piece.ids
-        stage = "packing_tokens" if piece.span.is_packed else "token_documents"
-        ids = stored[stage, piece.span.id]
-        assert piece.ids.tolist() == [token for a, b in piece.tokens for token in ids[a:b]]
+        stage = "packing_tokens" if piece.piece.span.is_packed else "token_documents"
+        ids = stored[stage, piece.piece.span.id]
+        tokens = piece.piece.span.tokens_in(piece.piece.start, piece.piece.stop)
+        assert piece.ids.tolist() == [token for a, b in tokens for token in ids[a:b]]
     np.testing.assert_array_equal(covered, samples)
-    assert {piece.span.is_packed for piece in found} == {True, False}
+    assert {piece.piece.span.is_packed for piece in found} == {True, False}
     assert next(served(launch, STEP, None)).ids.tolist() == found[0].ids.tolist()
 
 
@@ -113,11 +114,11 @@ def test_documents_of_a_token_store_are_known_and_others_are_numbered(lake, tmp_
     known = read_table(table, ["id", "url"]).to_pylist()
     for piece in found:
         if piece.data_set == str(prefix):
-            assert {"id": piece.span.id, "url": piece.span.url} == known[piece.number]
+            assert {"id": piece.piece.span.id, "url": piece.piece.span.url} == known[piece.number]
         else:
-            assert (piece.span, piece.number, piece.tokenizer) == (None, 0, "")
+            assert (piece.piece, piece.number, piece.tokenizer) == (None, 0, "")
             assert piece.ids.tolist() == list(range(piece.ids[0], piece.ids[0] + 33))
-    assert {piece.span is None for piece in found} == {True, False}
+    assert {piece.piece is None for piece in found} == {True, False}
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_the_command_lists_documents_and_gives_programs_their_texts(lc, cache):
     assert f"{len(found):,} pieces of documents" in said.out
     made = json.loads(lc("trace", "--launch", path, "--step", 2, "--ranks", 3, "--json").out)
     lines = made["sections"][0]["tables"][0]["rows"]
-    assert [line["document"] for line in lines] == [piece.span.id for piece in found]
+    assert [line["document"] for line in lines] == [piece.piece.span.id for piece in found]
     assert [line["text"] for line in lines] == [text_of("gpt2", one.ids.tolist()) for one in found]
     assert lc("trace", "--launch", path).code == 2
     assert lc("trace", "--row", 0).code == 2

@@ -84,7 +84,9 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path):
 
 def test_mds_without_its_package_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "streaming", None)
-    with pytest.raises(BadInput, match="pip install mosaicml-streaming"):
+    with pytest.raises(
+        BadInput, match="streaming is not installed: pip install mosaicml-streaming"
+    ):
         export_mds(GOLDEN / "uint16", tmp_path / "out")
     assert not list(tmp_path.iterdir())
 

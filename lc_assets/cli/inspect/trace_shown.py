@@ -136,13 +136,13 @@ def trace_step(path: Path, iteration: int, n_ranks: int) -> None:
 def _served_line(piece: ServedPiece) -> tuple[Any, ...]:
     """A piece; its whole text for programs."""
     name, url = f"document {piece.number} of {piece.data_set}", ""
-    if piece.span is not None:
-        name, url = piece.span.id, piece.span.url
+    ranges = ""
+    if (own := piece.piece) is not None:
+        name, url, ranges = own.span.id, own.span.url, _ranges(own.span, own.start, own.stop)
     whole = report() is not None
     ids = piece.ids if whole else piece.ids[:SHOWN_TOKENS]
     text = text_of(piece.tokenizer, ids.tolist()) if piece.tokenizer else ""
     shown = text if whole else visible(shortened(text, SHOWN_TOKENS))
-    ranges = ", then ".join(f"{first:,}:{last:,}" for first, last in piece.tokens)
     return piece.microbatch, piece.rank, piece.sample, piece.start, ranges, name, url, shown
 
 

@@ -28,6 +28,7 @@ from lc_assets.records import record
 from lc_assets.stages.lineage.characters import tokenizer_of
 from lc_assets.stages.lineage.spans import Span, row_tokens_of, spans_of_packed_rows
 from lc_assets.stages.lineage.tracing import (
+    Piece,
     cuts_of_sample,
     pieces_between,
     rows_behind,
@@ -77,9 +78,8 @@ class ServedPiece:
         ids: its tokens; the last token of a sample is a target only.
         data_set: prefix of the data set, as in the launch.
         number: of Megatron's document there.
-        span: the columns of a row that it is of, or the document; None if the data set is of no
-            lake.
-        tokens: ranges of the document's tokens; none if it is not known.
+        piece: the columns of a row that it is of, or the document's tokens; None if the data set is
+            of no lake.
         tokenizer: setting of the tokenizer; empty if it is not known.
     """
 
@@ -90,9 +90,8 @@ class ServedPiece:
     ids: Array
     data_set: str
     number: int
-    span: Span | None = None
-    tokens: tuple[tuple[int, int], ...] = ()
-    tokenizer: str = ""
+    piece: Piece | None
+    tokenizer: str
 
 
 def served(launch: Launch, step: Step, cache: Path | None) -> Iterator[ServedPiece]:
@@ -109,27 +108,25 @@ def served(launch: Launch, step: Step, cache: Path | None) -> Iterator[ServedPie
         NotPublished: if the documents of a lake's data set are gone.
     """
     cuts = _cuts(launch, step, cache)
-    named: dict[str, dict[int, None]] = {}
+    named: dict[str, set[int]] = {}
     for prefix, own in cuts:
-        named.setdefault(prefix, {}).update(dict.fromkeys(document for document, *_ in own))
-    data_sets = {prefix: _DataSet(prefix, list(numbers)) for prefix, numbers in named.items()}
-    first = (step.iteration - 1) * step.batch
+        named.setdefault(prefix, set()).update(document for document, *_ in own)
+    data_sets = {prefix: _DataSet(prefix, sorted(numbers)) for prefix, numbers in named.items()}
     for nth, (prefix, own) in enumerate(cuts):
         microbatch, within = divmod(nth, step.micro_batch * step.n_ranks)
         data, start = data_sets[prefix], 0
         for document, begin, end in own:
-            for ids, span, tokens in data.parts(document, begin, end):
-                if span is None or span.id:
+            for ids, piece in data.parts(document, begin, end):
+                if piece is None or piece.span.id:
                     yield ServedPiece(
                         microbatch=microbatch,
                         rank=within // step.micro_batch,
-                        sample=first + nth,
+                        sample=(step.iteration - 1) * step.batch + nth,
                         start=start,
                         ids=ids,
                         data_set=prefix,
                         number=document,
-                        span=span,
-                        tokens=tokens,
+                        piece=piece,
                         tokenizer=data.tokenizer,
                     )
                 start += len(ids)
@@ -199,19 +196,14 @@ class _DataSet:
 
     def parts(
         self, document: int, start: int, stop: int | None
-    ) -> Iterator[tuple[Array, Span | None, tuple[tuple[int, int], ...]]]:
+    ) -> Iterator[tuple[Array, Piece | None]]:
         """The ids between two tokens of a document, span by span."""
         end = int(self.reader.lengths[document]) if stop is None else stop
-        ids = self.reader.read(document, start, end)
-        if document not in self.spans:
-            yield ids, None, ()
-            return
-        at = 0
-        for piece in pieces_between(self.spans[document], start, end):
-            n_tokens = piece.stop - piece.start
-            tokens = piece.span.tokens_in(piece.start, piece.stop)
-            yield ids[at : at + n_tokens], piece.span, tokens
-            at += n_tokens
+        ids, spans = self.reader.read(document, start, end), self.spans.get(document)
+        for piece in (None,) if spans is None else pieces_between(spans, start, end):
+            n_tokens = len(ids) if piece is None else piece.stop - piece.start
+            yield ids[:n_tokens], piece
+            ids = ids[n_tokens:]
 
 
 def _stored(store: Published, name: str, documents: Sequence[int]) -> dict[int, list[Span]]:

@@ -127,8 +127,8 @@ def export_mds(prefix: Path, folder: Path) -> int:
         from streaming import MDSWriter
     except ImportError as error:
         raise BadInput(
-            "MDS is written by the package streaming, which is not installed: pip install "
-            "mosaicml-streaming"
+            f"MDS is written by the package streaming, and {error.name} is not installed: pip "
+            "install mosaicml-streaming"
         ) from error
     reader = MegatronReader(prefix)
     with (
