@@ -122,7 +122,9 @@ def code_version_of(stage: Stage, recipe: Recipe, snapshots: Sequence[SnapshotId
     """The stage's code version, and a digest of its settings in this recipe: of every mix, or of
     one partition of each source.
     """
-    keys = keys_of(stage, recipe, snapshots) or ([] if recipe.sources else [GLOBAL])
+    keys = keys_of(stage, recipe, snapshots)
+    if not keys and not recipe.sources and stage.partitioned_by != "mix":
+        keys = [GLOBAL]
     if stage.partitioned_by == "snapshot" and recipe.sources:
         by_source = {source_name(recipe.sources, key): key for key in reversed(keys)}
         keys = [by_source[name] for name in sorted(by_source)]
