@@ -316,10 +316,10 @@ def mapped_table(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def read_lines(
-    path: Path, columns: Sequence[str] | None = None, *, batch_lines: int = 64
+    path: Path, columns: Sequence[str] | None = None, *, batch_lines: int = 64, utf8: str = ""
 ) -> Iterator[dict[str, Any]]:
     """Read a table line by line, a small batch at a time: memory is bounded by ``batch_lines``
-    lines, and by a row group.
+    lines, and by a row group. The column ``utf8`` is read as bytes.
 
     Raises:
         CorruptFile: as `read_table`.
@@ -332,11 +332,20 @@ def read_lines(
         for group in range(file.num_row_groups):  # whose bytes their writer limits
             require_small(file.metadata.row_group(group).total_byte_size - GROUP_BYTES)
             for batch in read(row_groups=[group]):
-                lines = batch.to_pylist()[::-1]
+                lines = in_utf8(batch, utf8).to_pylist()[::-1]
                 del batch  # its bytes, and those of the lines before, are not kept beside a text
                 while lines:
                     at_document(number := number + 1)
                     yield lines.pop()
+
+
+def in_utf8(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """A batch with a column of texts, if it has one of that name, as their UTF-8; no byte is copied
+    or looked at.
+    """
+    if name not in batch.schema.names:
+        return batch
+    return batch.set_column(batch.schema.get_field_index(name), name, batch[name].view(pa.binary()))
 
 
 def read_all(

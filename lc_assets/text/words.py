@@ -131,8 +131,9 @@ class FoldingTables(NamedTuple):
     pool: Bytes
 
 
-def normalized_utf8(text: str) -> Bytes:
-    """The normalized text in UTF-8, uint8[n], lone surrogates in three bytes each.
+def normalized_utf8(text: str | bytes) -> Bytes:
+    """The normalized text, given as such or in UTF-8, in UTF-8: uint8[n], lone surrogates in three
+    bytes each.
 
     >>> bytes(normalized_utf8("  The U.S.A. – Today ")).decode()
     'the usa – today'
@@ -150,10 +151,13 @@ def folded_lines(text: str) -> Bytes:
     return _folded(text, _line_tables, _normalize_lines)
 
 
-def _folded(text: str, tables: Callable[[], FoldingTables], plainly: Callable[[str], str]) -> Bytes:
+def _folded(
+    text: str | bytes, tables: Callable[[], FoldingTables], plainly: Callable[[str], str]
+) -> Bytes:
     if _fold_utf8.is_interpreted:  # the tables would take longer than the text
-        return np.frombuffer(bytearray(plainly(text), "utf-8", "surrogatepass"), np.uint8)
-    content = text.encode("utf-8", "surrogatepass")
+        plain = plainly(text if isinstance(text, str) else text.decode("utf-8", "surrogatepass"))
+        return np.frombuffer(bytearray(plain, "utf-8", "surrogatepass"), np.uint8)
+    content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     out = np.empty((1 if text.isascii() else _GROWTH) * len(content) + 8, np.uint8)
     n_out = 0
     for piece in _pieces(content):

@@ -61,6 +61,8 @@ s.
 """
 
 SHOWN_CHARS = 40
+_FIRST_BYTES = np.int8(-64)
+"""The least byte, as a signed number, that begins a character of UTF-8."""
 
 
 @runtime_checkable
@@ -77,8 +79,8 @@ class Tokenizer(Protocol):
     vocab_size: int
     eot: int | None
 
-    def encode(self, text: str) -> Ids:
-        """Ids of a text; nothing is added before or after.
+    def encode(self, text: str | bytes) -> Ids:
+        """Ids of a text, or of its UTF-8; nothing is added before or after.
 
         Raises:
             BadInput: if the program fails on the text.
@@ -93,8 +95,8 @@ class TiktokenTokenizer:
         self.name, self.vocab_size, self.eot = encoding.name, encoding.n_vocab, encoding.eot_token
         self._encoding, self._dtype = encoding, memory_dtype(self.vocab_size)
 
-    def encode(self, text: str) -> Ids:
-        """Ids of a text.
+    def encode(self, text: str | bytes) -> Ids:
+        """Ids of a text, or of its UTF-8.
 
         Raises:
             BadInput: if tiktoken fails; 0.14 does on a run of about a million spaces.
@@ -129,8 +131,8 @@ class GigatokenTokenizer:
         self._encoding, self._n_bytes = build(), 0
         self._dtype = memory_dtype(vocab_size)
 
-    def encode(self, text: str) -> Ids:
-        """Ids of a text.
+    def encode(self, text: str | bytes) -> Ids:
+        """Ids of a text, or of its UTF-8.
 
         Raises:
             BadInput: if gigatoken panics.
@@ -167,6 +169,20 @@ def escape(text: str, mode: TextEncoding) -> str:
     return json.dumps(text, ensure_ascii=mode == "json_ascii")[1:-1]
 
 
+def escaped_utf8(content: bytes, mode: TextEncoding) -> bytes:
+    """The same of a text in UTF-8, in UTF-8."""
+    return content if mode == "plain" else escape(content.decode(), mode).encode()
+
+
+def n_characters(content: bytes) -> int:
+    """Characters of a text in UTF-8.
+
+    >>> n_characters("naïve".encode())
+    5
+    """
+    return int(np.count_nonzero(np.frombuffer(content, np.int8) >= _FIRST_BYTES))
+
+
 def whole_spans(spans: Sequence[tuple[int, int]]) -> Int64s:
     """Ranges of characters by token, made complete: what is between two tokens belongs to the
     second one, and a token without characters has those of the next.
@@ -181,7 +197,7 @@ def whole_spans(spans: Sequence[tuple[int, int]]) -> Int64s:
     return np.stack([np.minimum(begins, before), ends[after]], axis=1)
 
 
-def without_surrogates(text: str) -> str:
+def without_surrogates(text: str | bytes) -> str:
     r"""The text with surrogate pairs joined and lone surrogates replaced by U+FFFD, as in tiktoken.
 
     >>> without_surrogates("a\ud800\ud83d\ude00") == "a\ufffd\U0001f600"
@@ -191,7 +207,7 @@ def without_surrogates(text: str) -> str:
 
 
 @contextlib.contextmanager
-def _translate_failures(program: str, text: str) -> Iterator[None]:
+def _translate_failures(program: str, text: str | bytes) -> Iterator[None]:
     """Translate a program's failure on a text into a `BadInput`; other errors pass.
 
     The failure is a Rust panic, a `BaseException` without a public class (tiktoken's
@@ -202,6 +218,7 @@ def _translate_failures(program: str, text: str) -> Iterator[None]:
     except BaseException as error:
         if type(error).__name__ != "PanicException" and not str(error).startswith("Regex error"):
             raise
+        text = text if isinstance(text, str) else text.decode()
         raise BadInput(
             f"{program} failed on a text of {len(text):,} characters that begins "
             f"{text[:SHOWN_CHARS]!a}: "
@@ -210,7 +227,9 @@ def _translate_failures(program: str, text: str) -> Iterator[None]:
         ) from error
 
 
-def _utf8(text: str) -> bytes:
+def _utf8(text: str | bytes) -> bytes:
+    if isinstance(text, bytes):
+        return text
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -258,15 +277,3 @@ def _cut_after(cuts: re.Pattern[str], text: str, place: int) -> int:
     """The first safe cut after ``place``, or the end of the text."""
     found = cuts.search(text, place)
     return found.end() if found else len(text)
-
-
-def most_tokens(text: str) -> int:
-    """Upper bound of a text's tokens: its UTF-8 bytes, since every token covers at least one.
-
-    A lone surrogate counts three bytes, as the tokenizers see it
-    (`lc_assets.tokens.tokenizers.without_surrogates`).
-
-    >>> most_tokens("naïve")
-    6
-    """
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -17,7 +17,7 @@ import tokenizers
 from lc_assets.formats.redpajama.documents import decode_document, write_documents
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
-from lc_assets.tokens.tokenizers import GigatokenTokenizer, first_ids, most_tokens
+from lc_assets.tokens.tokenizers import GigatokenTokenizer, first_ids
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS, Shard
 from lc_assets_tests.benchmarks.crawl import crawl_texts, prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
@@ -75,7 +75,7 @@ def ours(path, tokenizer):
         enough = (
             text
             for text in texts
-            if most_tokens(text) >= ROW_TOKENS and len(text.split(None, MIN_WORDS)) >= MIN_WORDS
+            if len(text.encode()) >= ROW_TOKENS and len(text.split(None, MIN_WORDS)) >= MIN_WORDS
         )
         found = [first_ids(tokenizer, text, ROW_TOKENS) for text in enough]
     return np.stack([ids for ids in found if len(ids) == ROW_TOKENS])

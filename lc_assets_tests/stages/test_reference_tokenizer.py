@@ -25,7 +25,8 @@ class WrongTokenizer:
         self.word, self._right = word, gpt2_tokenizer(fast=False)
         self.vocab_size = self._right.vocab_size
 
-    def encode(self, text: str) -> np.ndarray:
+    def encode(self, text: str | bytes) -> np.ndarray:
+        text = text if isinstance(text, str) else text.decode()
         return self._right.encode(text) + np.uint16(self.word in text)
 
 

@@ -72,6 +72,8 @@ def test_compiled_shingles_are_the_plain_ones(text, n):
     grams, n_words = grams_of(text, n)
     assert np.array_equal(grams, plain)
     assert n_words == len(normalize(text).split())
+    of_bytes, _ = grams_of(text.encode("utf-8", "surrogatepass"), n)
+    assert np.array_equal(of_bytes, plain)
     assert np.array_equal(shingle_hashes(text, n), np.unique(plain))
 
 

@@ -91,6 +91,8 @@ _OF_FIELD = {
     for field in msgspec.structs.fields(DocumentRecord)
 }
 _TEXT = "raw_content"
+_NUMBERS = [f.name for f in msgspec.structs.fields(DocumentRecord) if f.default is None]
+"""Fields that are None where they are null, or missing."""
 
 
 def decode_document(line: bytes, *, where: str, odd: Counter[str] | None = None) -> DocumentRecord:
@@ -114,9 +116,11 @@ def decode_document(line: bytes, *, where: str, odd: Counter[str] | None = None)
         CorruptFile: when it is not a document: not JSON, or no text; states ``where``, the field
             and why.
     """
-    if b": null" not in line and b":null" not in line:
-        with contextlib.suppress(CorruptFile):
-            return decode_json(line, _DECODER, where=where)
+    with contextlib.suppress(CorruptFile):
+        record = decode_json(line, _DECODER, where=where)
+        if all(getattr(record, name) is not None for name in _NUMBERS):
+            return record  # no field is null
+        del record
     fields = decode_json(line, _FIELDS, where=where)
     if _TEXT not in fields:
         raise CorruptFile(f"{where}: has no field {_TEXT}")

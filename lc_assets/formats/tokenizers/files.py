@@ -108,7 +108,7 @@ class TokenizerFile(ABC):
         self.vocabulary = Vocabulary(name=self.name, n_ids=n_ids, eot=eot, sha256=digest)
         self._dtype = memory_dtype(n_ids)
 
-    def encode(self, text: str) -> Ids:
+    def encode(self, text: str | bytes) -> Ids:
         """Ids of a text."""
         return as_dtype(np.array(self._encode(without_surrogates(text)), np.uint32), self._dtype)
 

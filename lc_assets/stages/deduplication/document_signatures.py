@@ -53,7 +53,7 @@ from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.tokens.tokenized_text import (
     privacy_params,
     text_columns,
-    tokenized_text,
+    tokenized_utf8,
 )
 from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles
 from lc_assets.text.duplicates.minhash import (
@@ -179,8 +179,8 @@ def sign_shard(task: SignTask) -> Counts:
         contextlib.closing(SignaturesWriter(staging, scheme.label)) as writer,
     ):
         columns = ["id", *text_columns(task.privacy)]
-        for line in read_lines(task.documents, columns, batch_lines=16):
-            name, text = line["id"], tokenized_text(line, task.privacy).text
+        for line in read_lines(task.documents, columns, batch_lines=16, utf8="raw_content"):
+            name, (text, _) = line["id"], tokenized_utf8(line, task.privacy)
             numbers = published[name] if name in published else signature(text, scheme)
             if name in published and counts[CHECKED] < CHECKED_DOCUMENTS:
                 counts[CHECKED] += 1

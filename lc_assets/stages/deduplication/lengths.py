@@ -14,9 +14,9 @@ from lc_assets.builds.tables import read_lines
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
-from lc_assets.stages.tokens.tokenized_text import tokenized_text
+from lc_assets.stages.tokens.tokenized_text import tokenized_utf8
 from lc_assets.stages.tokens.tokenizing import available_tokenizer, ids_of
-from lc_assets.tokens.tokenizers import escape
+from lc_assets.tokens.tokenizers import escaped_utf8
 from lc_assets.vocabulary import parse_document_id
 
 
@@ -42,11 +42,12 @@ def short_documents(task: LengthTask) -> list[str]:
     """Ids of those documents that `tokenize_shard` drops with these settings."""
     setting, found = task.settings.tokenizer, list[str]()
     tokenizer = available_tokenizer(setting, fast=True) or tokenizer_of(setting, fast=False)
-    for line in read_lines(task.documents, ["id", "language", "raw_content"], batch_lines=16):
+    columns = ["id", "language", "raw_content"]
+    for line in read_lines(task.documents, columns, batch_lines=16, utf8="raw_content"):
         if line["id"] in task.ids:
-            raw = tokenized_text(line, task.settings.privacy).text
-            text = escape(raw, task.settings.text_encoding)
-            if ids_of(text, tokenizer, task.settings)[1]:
+            content, _ = tokenized_utf8(line, task.settings.privacy)
+            escaped = escaped_utf8(content, task.settings.text_encoding)
+            if ids_of(escaped, tokenizer, task.settings)[1]:
                 found.append(line["id"])
     return found
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Int64s, UInt64s
 from lc_assets.builds.settings.common import PrivacySettings
-from lc_assets.builds.tables import opened_table
-from lc_assets.stages.tokens.tokenized_text import text_columns, text_digest, tokenized_text
+from lc_assets.builds.tables import in_utf8, opened_table
+from lc_assets.stages.tokens.tokenized_text import text_columns, text_digest, tokenized_utf8
 from lc_assets.text.duplicates.keys import Shingles
 from lc_assets.text.duplicates.sketches import SKETCH_HASHES, sketch
 
@@ -58,11 +58,12 @@ def with_digests(
                 batch = lines.filter(pc.is_in(lines.column("id"), pa.array(only, pa.string())))
             arrays = {name: batch.column(name) for name in columns}
             made: dict[str, list[Any]] = {name: [] for name in _OF_TEXT}
-            for line in batch.select(text_columns(privacy)).to_pylist():
-                raw, text = line["raw_content"], tokenized_text(line, privacy).text
-                own = text_digest(raw.encode())
+            texts = in_utf8(batch.select(text_columns(privacy)), "raw_content")
+            for line in texts.to_pylist():
+                raw, (text, _) = line["raw_content"], tokenized_utf8(line, privacy)
+                own = text_digest(raw)
                 made["text_digest"].append(own)
-                made["tokenized_digest"].append(own if text == raw else text_digest(text.encode()))
+                made["tokenized_digest"].append(own if text == raw else text_digest(text))
                 if shingles and SKETCH.name in schema.names:
                     made[SKETCH.name].append(sketch(text, shingles).tobytes())
             arrays |= {

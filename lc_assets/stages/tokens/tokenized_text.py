@@ -38,6 +38,16 @@ def tokenized_text(line: Mapping[str, Any], privacy: PrivacySettings) -> Replace
     )
 
 
+def tokenized_utf8(
+    line: Mapping[str, Any], privacy: PrivacySettings
+) -> tuple[bytes, Mapping[str, int]]:
+    """The same, of a text in UTF-8 and in UTF-8; nothing is decoded where nothing is replaced."""
+    if not privacy.replace:
+        return line["raw_content"], {}
+    found = tokenized_text({**line, "raw_content": line["raw_content"].decode()}, privacy)
+    return found.text.encode(), found.counts
+
+
 def text_columns(privacy: PrivacySettings) -> list[str]:
     """The columns of a document that `tokenized_text` reads."""
     return ["raw_content", *(["language"] if privacy.replace else [])]

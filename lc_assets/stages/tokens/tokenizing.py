@@ -43,9 +43,15 @@ from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
 from lc_assets.records import record
 from lc_assets.stages.documents.dropping import dropped_line
-from lc_assets.stages.tokens.tokenized_text import text_digest, tokenized_text
+from lc_assets.stages.tokens.tokenized_text import text_digest, tokenized_utf8
 from lc_assets.tokens.dtypes import stored_dtype
-from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape, first_ids, most_tokens
+from lc_assets.tokens.tokenizers import (
+    Tokenizer,
+    disagreement,
+    escaped_utf8,
+    first_ids,
+    n_characters,
+)
 
 SUFFIXES = (".bin", ".bin.crc32", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)
 """Files of a tokenized shard."""
@@ -165,14 +171,15 @@ def _is_checked(number: int) -> bool:
     return number < CHECKED_FIRST or number & (number - 1) == 0
 
 
-def _require_agreement(fast: Tokenizer, reference: Tokenizer, text: str) -> None:
-    """Compare the ids of the beginning of a text.
+def _require_agreement(fast: Tokenizer, reference: Tokenizer, content: bytes) -> None:
+    """Compare the ids of the beginning of a text in UTF-8.
 
     Raises:
         _TokenizersDiffer: when they differ.
     """
+    beginning = content[: 4 * CHECKED_CHARS].decode("utf-8", "ignore")[:CHECKED_CHARS]
     try:
-        differs = disagreement(fast, reference, [text[:CHECKED_CHARS]]) is not None
+        differs = disagreement(fast, reference, [beginning]) is not None
     except BadInput:  # one of them fails on this text: nothing to compare
         return
     if differs:
@@ -193,56 +200,60 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
         others = stack.enter_context(
             writing_table(task.folder / f"{task.name}{DROPPED_SUFFIX}", DROPPED)
         )
-        for line in read_lines(task.documents, [*columns, *task.fields], batch_lines=16):
+        columns += task.fields
+        for line in read_lines(task.documents, columns, batch_lines=16, utf8="raw_content"):
             reason, value = task.removed.get(line["id"]), None
             if reason is None:
-                found = tokenized_text(line, settings.privacy)
-                replaced.update(found.counts)
-                raw = found.text
-                text = escape(raw, settings.text_encoding)
+                content, counts = tokenized_utf8(line, settings.privacy)
+                del line["raw_content"]
+                replaced.update(counts)
+                escaped = escaped_utf8(content, settings.text_encoding)
                 if reference is not None and _is_checked(n_read):
-                    _require_agreement(tokenizer, reference, text)
+                    _require_agreement(tokenizer, reference, escaped)
                 n_read += 1
-                n_chars += len(raw)
-                ids, reason, value = ids_of(text, tokenizer, settings)
+                n_chars += n_characters(content)
+                ids, reason, value = ids_of(escaped, tokenizer, settings)
+                del escaped
             if reason:
                 dropped[reason] += 1
                 others.add(dropped_line(line, reason, value))
                 continue
-            content = raw.encode()
             line["tokenized_digest"] = task.digests.get(line["id"]) or text_digest(content)
-            n_bytes = len(content)
-            del line["raw_content"], content
             megatron.add(np.append(ids, np.array(end, np.uint32)) if end else ids)
-            sizes = {"n_tokens": len(ids) + len(end), "n_chars": len(raw)}
-            terms = _terms(raw) if task.terms else {}
-            kept.add(line | sizes | {"document": n_kept, "n_bytes": n_bytes} | terms)
+            line |= {"document": n_kept, "n_tokens": len(ids) + len(end)}
+            line |= {"n_chars": n_characters(content), "n_bytes": len(content)}
+            kept.add(line | (_terms(content) if task.terms else {}))
+            del content
             n_kept += 1
     extra = {"tokens": megatron.n_tokens, "characters": n_chars, "shards": 1}
     extra |= {f"{REPLACED}: {kind}": n for kind, n in replaced.items()}
     return Counts.of(n_kept, dropped, extra)
 
 
-def ids_of(text: str, tokenizer: Tokenizer, settings: TokenizingSettings) -> tuple[Array, str, int]:
-    """Ids of a text; and, if it is skipped, the reason and the number that is too small."""
+def ids_of(
+    content: bytes, tokenizer: Tokenizer, settings: TokenizingSettings
+) -> tuple[Array, str, int]:
+    """Ids of a text in UTF-8; and, if it is skipped, the reason and the number that is too small: a
+    token covers at least one byte.
+    """
     none, least = np.empty(0, np.uint16), settings.min_tokens
-    if len(text) < least and (n_bytes := most_tokens(text)) < least:
-        return none, TOO_FEW_BYTES, n_bytes
+    if len(content) < least:
+        return none, TOO_FEW_BYTES, len(content)
     try:
         ids = (
-            tokenizer.encode(text)
+            tokenizer.encode(content)
             if settings.first_tokens is None
-            else first_ids(tokenizer, text, settings.first_tokens)
+            else first_ids(tokenizer, content.decode(), settings.first_tokens)
         )
     except BadInput:
-        return none, GAVE_UP, len(text)
+        return none, GAVE_UP, n_characters(content)
     return ids, "" if len(ids) >= least else TOO_SHORT, len(ids)
 
 
-def _terms(text: str) -> dict[str, Any]:
+def _terms(content: bytes) -> dict[str, Any]:
     from lc_assets.text.duplicates.keys import term_counts
 
-    return dict(zip(TERMS.names, term_counts(text), strict=True))
+    return dict(zip(TERMS.names, term_counts(content), strict=True))
 
 
 def params_of(settings: TokenizingSettings) -> dict[str, Any]:

@@ -28,13 +28,13 @@ band    a band of a MinHash signature: 48 bits of all its rows and 16 of its fir
 
 import hashlib
 import struct
-from typing import Literal
+from typing import Any, Literal
 
 import can_ada
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int32s, UInt32s, UInt64s
-from lc_assets.compiling import compiled
+from lc_assets.compiling import compiled, inlined
 from lc_assets.records import frozen
 from lc_assets.text.hashing import FNV_BASIS, FNV_PRIME, GOLDEN, code_points, mix64, mix64_kernel
 from lc_assets.text.words import normalized_utf8
@@ -74,14 +74,14 @@ _TWO = struct.Struct("<QQ")
 
 
 def shingle_hashes(
-    text: str, n: int = SHINGLE_WORDS, of: Literal["words", "characters"] = "words"
+    text: str | bytes, n: int = SHINGLE_WORDS, of: Literal["words", "characters"] = "words"
 ) -> Hashes:
     """The set of ``n``-grams of a text's normalized words or characters.
 
     A text of fewer than ``n`` of them is one shingle of all; a text without words has none.
 
     Args:
-        text: the raw text.
+        text: the raw text, or its UTF-8.
         n: words or characters of a shingle.
         of: which of the two.
 
@@ -103,9 +103,11 @@ def ascending(grams: Hashes) -> Hashes:
     return distinct
 
 
-def grams_of(text: str, n: int, of: Literal["words", "characters"] = "words") -> tuple[Hashes, int]:
-    """Hashes of all ``n``-grams of words or characters in the order of the text, repeats included;
-    and the number of words or characters.
+def grams_of(
+    text: str | bytes, n: int, of: Literal["words", "characters"] = "words"
+) -> tuple[Hashes, int]:
+    """Hashes of all ``n``-grams of words or characters in the order of a text, or of its UTF-8,
+    repeats included; and the number of words or characters.
     """
     normalized = normalized_utf8(text)
     if of == "characters":
@@ -150,8 +152,8 @@ def containment(left: Hashes, right: Hashes, longer: int) -> float:
     return shared / ((sizes[longer > 0] if longer else max(sizes)) or 1)
 
 
-def term_counts(text: str) -> tuple[Int32s, Int32s]:
-    """The normalized words of a text as numbers, and how often each occurs.
+def term_counts(text: str | bytes) -> tuple[Int32s, Int32s]:
+    """The normalized words of a text, or of its UTF-8, as numbers, and how often each occurs.
 
     Returns:
         Terms, int32 below ``2**TERM_BITS``, ascending, without repeats: the lowest bits of a word's
@@ -254,17 +256,41 @@ def _word_hashes(text: Bytes, out: Hashes) -> int:
     """
     if len(text) == 0:
         return 0
-    n_words = 0
-    state = _BASIS
-    for byte in text:
-        if byte == _SPACE:
-            out[n_words] = mix64_kernel(state)
-            n_words += 1
-            state = _BASIS
-        else:
-            state = (state ^ np.uint64(byte)) * _PRIME
-    out[n_words] = mix64_kernel(state)
-    return n_words + 1
+    # Two halves side by side and without branches: each product needs the one before, and where
+    # words end cannot be predicted.
+    middle = len(text) // 2
+    while middle < len(text) and text[middle] != _SPACE:
+        middle += 1
+    begin, second = middle + 1, out[(middle + 1) // 2 :]
+    n_both = max(len(text) - begin, 0)
+    n_words: Any = 0
+    n_second: Any = 0
+    state = other = _BASIS
+    for i in range(n_both):
+        out[n_words], second[n_second] = state, other
+        n_words += np.int64(text[i] == _SPACE)
+        n_second += np.int64(text[begin + i] == _SPACE)
+        state, other = _hashed(state, text[i]), _hashed(other, text[begin + i])
+    if n_both:
+        second[n_second] = other
+        n_second += 1
+    for i in range(n_both, middle):
+        out[n_words] = state
+        n_words += np.int64(text[i] == _SPACE)
+        state = _hashed(state, text[i])
+    out[n_words] = state
+    n_words += 1
+    for i in range(n_words):
+        out[i] = mix64_kernel(out[i])
+    for i in range(n_second):
+        out[n_words + i] = mix64_kernel(second[i])
+    return int(n_words + n_second)
+
+
+@inlined
+def _hashed(state: Any, byte: Any) -> Any:
+    """FNV-1a of a word and one more byte; of no word after a space."""
+    return _BASIS if byte == _SPACE else (state ^ np.uint64(byte)) * _PRIME
 
 
 @compiled

@@ -85,8 +85,9 @@ class MinHashScheme:
     terms: Array
 
 
-def signature(text: str, scheme: MinHashScheme) -> Signature | None:
-    """The signature of a text, ``(128,)`` uint32; None when it is shorter than a shingle.
+def signature(text: str | bytes, scheme: MinHashScheme) -> Signature | None:
+    """The signature of a text, or of its UTF-8, ``(128,)`` uint32; None when it is shorter than a
+    shingle.
 
     >>> text = "one two three four five six seven eight nine ten eleven twelve"
     >>> signature(text, RPV2) is None, signature(f"{text} thirteen", RPV2)[:2].tolist()

@@ -28,8 +28,9 @@ NONE = np.uint64(2**64 - 1)
 MATCHES_AT_ONCE = 1 << 24
 
 
-def sketch(text: str, shingles: Shingles = PUBLISHED_SHINGLES) -> UInt64s:
-    """The sketch of a text, ``(32,)`` uint64, ascending; of one shorter than a shingle it is empty.
+def sketch(text: str | bytes, shingles: Shingles = PUBLISHED_SHINGLES) -> UInt64s:
+    """The sketch of a text, or of its UTF-8, ``(32,)`` uint64, ascending; of one shorter than a
+    shingle it is empty.
 
     >>> [int((sketch("word " * n) != NONE).sum()) for n in (12, 13, 99)]
     [0, 1, 1]
