@@ -43,14 +43,7 @@ IDENTITY = dict.fromkeys(
 )
 """Identity of a document, carried from `filtered_documents` to `token_grid`."""
 
-FILTERED = pa.schema(
-    {
-        **IDENTITY,
-        "date_download": "string",
-        "title": "string",
-        "raw_content": "string",
-    }
-)
+FILTERED = pa.schema(IDENTITY | dict.fromkeys(("date_download", "title", "raw_content"), "string"))
 """`filtered_documents`: documents that passed the filter, followed by a float64 column per tested
 signal.
 """
@@ -71,12 +64,7 @@ values. ``digest`` is the page's, or the text's where none is stated.
 """
 
 KEYED = pa.schema(
-    {
-        **IDENTITY,
-        "text_digest": "string",
-        "tokenized_digest": "string",
-        "date_download": "string",
-    }
+    IDENTITY | dict.fromkeys(("text_digest", "tokenized_digest", "date_download"), "string")
 )
 """`document_keys`: identity of each filtered document, digests of its text as it is and as it is
 tokenized, its date, and a float64 column per tested value.
@@ -194,7 +182,9 @@ class TableWriter:
         self._n_bytes = 0
 
     def add(self, line: dict[str, Any], *, n_bytes: int = 256) -> None:
-        """Add one line; ``n_bytes`` is about how much memory it takes."""
+        """Add one line, which is emptied when it is written; a text may be given in UTF-8.
+        ``n_bytes`` is about how much memory it takes.
+        """
         self._lines.append(line)
         self._n_bytes += n_bytes
         if self._n_bytes >= self._group_bytes:
@@ -212,9 +202,12 @@ class TableWriter:
 
     def _flush(self) -> None:
         if self._lines:
-            table = pa.Table.from_pylist(self._lines, schema=self._schema)
+            columns = [
+                pa.array([line.pop(field.name, None) for line in self._lines], field.type)
+                for field in self._schema
+            ]
             self._lines, self._n_bytes = [], 0
-            self._writer.write_table(table)
+            self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
 
 
 @contextlib.contextmanager

@@ -33,6 +33,7 @@ near = false
 heldout_fraction = 0.01
 """
 EXCLUSIONS = (
+    ("document_keys", KEY),
     ("contaminated_documents", KEY),
     ("withdrawn_documents", "all"),
     ("snapshot_withdrawals", KEY),

@@ -54,9 +54,11 @@ def read_lines(
     n_lines, start = 0, stream.tell()
     with igzip.IGzipFile(fileobj=stream, mode="rb") as text:
         try:
-            for line in bounded_lines(text, max_line_bytes):
-                yield n_lines, line
+            for numbered in enumerate(bounded_lines(text, max_line_bytes)):
+                held = [numbered]
+                del numbered
                 n_lines += 1
+                yield held.pop()  # the caller alone keeps a long line
         except EOFError as error:
             raise CorruptFile(
                 f"{where}: cut short after {n_lines:,} lines; fetch it again"

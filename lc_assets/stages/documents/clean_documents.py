@@ -168,11 +168,11 @@ def clean_shard(task: CleanTask) -> Counts:
                 dropped[reason] += 1
                 dropped_table.add(dropped_line(line, reason))
                 continue
-            write(line)
             n_kept += 1
             extra["characters"] += len(line[TEXT])
             found = line | {"n_chars": len(line[TEXT])}
             kept_table.add({name: found[name] for name in CLEAN.names})
+            write(line)
     return Counts.of(n_kept, dropped, extra)
 
 

@@ -132,18 +132,15 @@ def _published_part(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part
             extra["bytes of JSON"] += len(raw or b"")
             digests[line] = digest_in(raw or b"")
             if raw is None or line not in failing:
-                yield line, _met(task, part, line, read_document(task, line, raw, odd))
+                found = [_met(task, part, line, read_document(task, line, raw, odd))]
+                del raw
+                yield line, found.pop()  # a long document is kept once, by the caller
 
     yield part, documents()
-    _count_odd(extra, odd)
+    extra.update({f"{ODD}: {name}": count for name, count in odd.items()})
     extra["bytes of JSON"] += 0
     extra["signals unreadable"] = table.n_undecodable + table.n_oversize
     extra[UNIQUE], extra[COMPUTED] = int(duplicates is None), int(computed)
-
-
-def _count_odd(extra: Counter[str], fields: Mapping[str, int]) -> None:
-    for name, count in fields.items():
-        extra[f"{ODD}: {name}"] += count
 
 
 def _met(task: ShardTask, part: Part, line: int, found: Document | Unread) -> Document | Reasons:
@@ -165,7 +162,7 @@ def _parts_of_file(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part,
         readable = [(line, found) for line, _, found in chunk if not isinstance(found, Unread)]
         extra[NO_TEXT] += len(chunk) - len(readable)
         odd = (found.odd for _, found in readable if isinstance(found, CorpusDocument))
-        _count_odd(extra, Counter(chain.from_iterable(odd)))
+        extra.update(f"{ODD}: {name}" for name in chain.from_iterable(odd))
         table = (
             computed_signals(task, readable, models)
             if stored is None
@@ -250,9 +247,12 @@ def _filter_part(
             late[line] = failed
             continue
         kept = _kept_line(task, part, line, found) | values
+        del found
+        n_chars = len(kept["raw_content"])
+        kept["raw_content"] = kept["raw_content"].encode()
         n_kept += 1
-        n_kept_chars += len(kept["raw_content"])
-        kept_table.add(kept, n_bytes=len(kept["raw_content"]))
+        n_kept_chars += n_chars
+        kept_table.add(kept, n_bytes=n_chars)
     dropped, dropped_rows = part.dropped_table(late), part.dropped_rows(late)
     for begin in range(0, len(dropped), DROPPED_AT_ONCE):
         dropped_table.write(dropped.slice(begin, DROPPED_AT_ONCE))
