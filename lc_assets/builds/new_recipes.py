@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from lc_assets.builds.recipe_files import RECIPE_FILE, recorded_recipe
+from lc_assets.builds.recipe_files import RECIPE_FILE, parse_recipe, recorded_recipe
 from lc_assets.builds.settings.common import Settings
 from lc_assets.builds.settings.longpack import (
     PAPER_LINKS,
@@ -134,7 +134,7 @@ def record_new_recipe(
     """Record the recipe for a source in a lake that has none or the same; return the recorded file.
 
     Raises:
-        BadInput: when the lake has another.
+        BadInput: when the lake has another, or the options exclude each other.
     """
     content = recipe_text(
         source,
@@ -145,6 +145,7 @@ def record_new_recipe(
     )
     found = recorded_recipe(lake)
     if found is None:
+        parse_recipe(content, where="these options")
         open_lake(lake).replace_note(RECIPE_FILE, content.encode())
         found = recorded_recipe(lake)
     if found is not None and found.read_text("utf-8") != content:

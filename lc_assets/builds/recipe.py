@@ -111,7 +111,7 @@ class Recipe(Settings):
         if self.html_index.links_from == "wat" and self.page_links.extractor == "paper":
             raise BadInput(
                 "html_index.links_from = wat with page_links.extractor = paper: the crawl's lists "
-                "of links were not made by the paper's expressions"
+                "of links were not made by the paper's expressions; take html5 (--preset longpack)"
             )
         for name, mix in self.blended_mix.items():
             _require_name(name)

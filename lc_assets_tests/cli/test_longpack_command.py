@@ -94,6 +94,16 @@ def test_an_archive_becomes_packed_rows_in_one_command(lc, crawl):
         assert rows.receipt.counts.kept > 0
 
 
+def test_options_that_exclude_each_other_record_no_recipe(lc, crawl):
+    words = ("build", "--source", crawl / "crawl.warc.gz", "--lake", crawl / "lake")
+    words += ("--archives", crawl / "crawl.warc.gz", "--links-from", "wat", "--preset", "paper")
+    said = lc(*words)
+    assert said.code == 2
+    assert said.err.startswith("these options: ")
+    assert "--preset longpack" in said.err
+    assert not (crawl / "lake" / "recipe.toml").exists()
+
+
 def test_what_it_writes_is_read_by_others(lc, crawl):
     """A lake, whose tables ``lc show`` names, and whose documents the next command reads."""
     out = crawl / "out"

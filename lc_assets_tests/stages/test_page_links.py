@@ -71,6 +71,7 @@ def test_its_receipt_names_what_read_the_pages(built):
     receipt = built.published.receipt
     assert {"ada-url", "fastwarc", "resiliparse", "selectolax"} <= receipt.libraries.keys()
     assert receipt.fingerprint.params["extractor"] == "html5"
+    assert int(receipt.fingerprint.code_version) >= 3  # refuses pages by the depths of all tags
 
 
 def lines_of(published):

@@ -194,6 +194,10 @@ def word_counts(filtered: Published) -> Floats:
     return np.asarray(read_all(files, WORDS, WORDS.names)[WORDS.names[0]], dtype=np.float64)
 
 
+PAGES_READ = 2
+"""Raised when archives' pages would give other texts: 2 refuses by the depths of all tags."""
+
+
 def _params(recipe: Recipe, key: str) -> dict[str, Any]:
     rules, settings = rules_of_key(recipe, key)
     source = source_of_key(recipe.sources, key)
@@ -201,11 +205,8 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
     read: dict[str, Any] = {}
     if source.kind == "files":
         columns |= {"language_is"} if source.identifies else set()
-        read = {
-            "source": {
-                name: getattr(source, name) for name in ("text_field", "id_field", "language")
-            }
-        }
+        names = ("text_field", "id_field", "language")
+        read = {"source": {name: getattr(source, name) for name in names} | {"pages": PAGES_READ}}
         if source.quality != "fast":
             read["source"]["quality"] = source.quality
         if source.reader:

@@ -118,7 +118,8 @@ def crawl_files(context: BuildContext, snapshot: SnapshotId) -> dict[Kind, list[
         if not any(map(kind_of, found)):
             raise BadInput(
                 f"{crawl.root}: no files of crawl {snapshot}: neither a list "
-                f"({', '.join(LISTS.values())}) nor files in {' or '.join(places)}"
+                f"({', '.join(LISTS.values())}) nor files in {' or '.join(places)}; "
+                "a partition has its crawl's name, such as the folder's with --partition folder"
             )
     return {kind: sorted({path for path in found if kind_of(path) == kind}) for kind in LISTS}
 

@@ -195,7 +195,7 @@ STAGE = Stage(
         "The pages that one snapshot's pages link to, with anchor texts; and why other "
         "links have no target."
     ),
-    code_version="2",
+    code_version="3",
     reads={"html_index": SAME_SNAPSHOT, "filtered_documents": SAME_SNAPSHOT},
     params=_params,
     checks=(
