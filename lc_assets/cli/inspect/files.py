@@ -12,9 +12,8 @@ from lc_assets.builds.settings.documents import FilteringSettings
 from lc_assets.cli.printing import sized
 from lc_assets.errors import CorruptFile, LcError
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
-from lc_assets.formats.arrays.flat import METADATA as FLAT_METADATA, FlatReader
+from lc_assets.formats.arrays.flat import FlatReader
 from lc_assets.formats.arrays.grid import GridReader
-from lc_assets.formats.arrays.grid_layout import METADATA as GRID_METADATA
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.idx import idx_path
 from lc_assets.formats.megatron.indexed import MegatronReader
@@ -74,7 +73,7 @@ def _prefix(path: Path) -> Path:
 
 def _show_array(path: Path, verify: bool) -> Artefact:
     """A token grid, or an array of LongCrawl64's layout: shape, chunks, attributes."""
-    grid = GridReader(path) if (path / GRID_METADATA).is_file() else None
+    grid = GridReader(path) if (path / GridReader.METADATA).is_file() else None
     reader = grid or FlatReader(path)
     n_tokens = reader.n_rows * reader.row_tokens
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
@@ -213,21 +212,17 @@ def _listed(path: Path) -> list[Shard]:
     return parse_listing(path.read_bytes(), snapshot=snapshot, where=str(path))
 
 
-def _lines(path: Path) -> Iterator[bytes | None]:
-    longest = FilteringSettings().max_line_bytes
-    with path.open("rb") as stream:
-        for _, line in read_lines(stream, where=str(path), max_line_bytes=longest):
-            yield line
-
-
 def _undecodable(path: Path) -> list[str]:
     """What is wrong with the first line that cannot be decoded."""
+    longest = FilteringSettings().max_line_bytes
     try:
-        for number, line in enumerate(_lines(path)):
-            where = f"{path} line {number}"
-            if line is None:
-                return [f"{where}: longer than any document should be"]
-            decode_document(line, where=where)
+        with path.open("rb") as stream:
+            lines = read_lines(stream, where=str(path), max_line_bytes=longest)
+            for number, (_, line) in enumerate(lines):
+                where = f"{path} line {number}"
+                if line is None:
+                    return [f"{where}: longer than any document should be"]
+                decode_document(line, where=where)
     except LcError as error:
         return [str(error)]
     return []
@@ -235,7 +230,9 @@ def _undecodable(path: Path) -> list[str]:
 
 _KINDS: tuple[tuple[Callable[[Path], bool], Callable[[Path, bool], Artefact]], ...] = (
     (
-        lambda path: (path / GRID_METADATA).is_file() or (path / FLAT_METADATA).is_file(),
+        lambda path: (
+            (path / GridReader.METADATA).is_file() or (path / FlatReader.METADATA).is_file()
+        ),
         _show_array,
     ),
     (lambda path: path.is_file() and path.suffix == ".parquet", _show_table),
