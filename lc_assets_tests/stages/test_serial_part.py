@@ -21,6 +21,8 @@ BY_WORKERS = (
     "longcrawl_flat",
     "megatron_rows",
 )
+MOST_READS = {"token_grid": 6, "longcrawl": 6}
+"""Of the table of rows, of a snapshot: each check reads it once, or once for each split."""
 
 
 @dataclass
@@ -74,6 +76,8 @@ def test_the_main_process_opens_no_more_tables_for_more_shards(tmp_path, monkeyp
     )
     for stage in BY_WORKERS:
         assert many.get(stage) == few.get(stage), stage
+    for stage, most in MOST_READS.items():
+        assert many[stage]["parquet"] <= most * len(SNAPSHOTS), stage
 
 
 def test_workers_digest_what_they_write(tmp_path, monkeypatch):

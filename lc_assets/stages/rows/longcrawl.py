@@ -56,9 +56,7 @@ def write_longcrawl(_context: BuildContext, staging: StagingFolder) -> Counts:
     )
     counts = {}
     for split in SPLITS:
-        source, row = interleave(
-            [np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"]) for grid in grids]
-        )
+        source, row = interleave([_priorities(grid, split) for grid in grids])
         write_order(staging.folder, split, source, row)
         counts[f"{split} rows"] = len(row)
     n_seen = sum(grid.receipt.counts.extra[f"{split} rows"] for grid in grids for split in SPLITS)
@@ -131,7 +129,13 @@ def the_order_rises_by_priority(check_input: CheckInput) -> CheckResult:
         order.require_riffle()
         along = np.empty(len(order), np.uint64)
         for number, source in enumerate(order.sources):
-            along[order.source == number] = _priorities(check_input, source, split)
+            grid = check_input.inputs.get(f"token_grid/{source.snapshot}")
+            if grid is None or source_of(grid) != source:
+                raise Mismatch(
+                    f"the order is over token_grid/{source.snapshot}, of which it was not made, or "
+                    "whose version is gone"
+                )
+            along[order.source == number] = _priorities(grid, split)
         falls += int((along[1:] < along[:-1]).sum())
     return CheckResult(
         passed=falls == 0,
@@ -148,14 +152,9 @@ def no_document_is_on_both_sides(check_input: CheckInput) -> CheckResult:
     return shared_nothing(tables)
 
 
-def _priorities(check_input: CheckInput, source: OrderSource, split: str) -> UInt64s:
-    grid = check_input.inputs.get(f"token_grid/{source.snapshot}")
-    if grid is None or source_of(grid) != source:
-        raise Mismatch(
-            f"the order is over token_grid/{source.snapshot}, of which it was not made, or whose "
-            "version is gone"
-        )
-    return np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"])
+def _priorities(grid: Published, split: str) -> UInt64s:
+    """Of a grid's rows of one split, in their order."""
+    return np.asarray(rows_of(grid.only(ROWS_FILE), split, ["priority"])["priority"])
 
 
 STAGE = Stage(

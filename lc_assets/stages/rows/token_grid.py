@@ -176,7 +176,7 @@ def write_rows(task: BandTask) -> Counts:
 
 def count_of(rows: pa.Table, split: str) -> int:
     """How many rows of a row table are of one split."""
-    return int(pc.sum(pc.equal(rows["split"], split)).as_py() or 0)
+    return int(of_split(rows.select(["split"]), split).num_rows)
 
 
 def rows_table(grid: Published) -> pa.Table:
@@ -184,16 +184,21 @@ def rows_table(grid: Published) -> pa.Table:
     return read_table(grid.folder / ROWS_FILE, ROWS.names)
 
 
-def rows_of(folder: Path, split: str) -> pa.Table:
-    """The row table of one split, in row order."""
-    table = read_table(folder / ROWS_FILE, ROWS.names)
-    return table.filter(pc.equal(table["split"], split))
+def rows_of(folder: Path, split: str, columns: Sequence[str] = ROWS.names) -> pa.Table:
+    """The row table of one split, or some columns of it, in row order."""
+    read = list(dict.fromkeys(["split", *columns]))
+    return of_split(read_table(folder / ROWS_FILE, read), split).select(columns)
+
+
+def of_split(rows: pa.Table, split: str) -> pa.Table:
+    """The rows of a row table that are of one split."""
+    return rows.filter(pc.equal(rows["split"], split))
 
 
 def decoded_rows(grid: Published, tokenizer: str, *, n_rows: int) -> list[dict[str, Any]]:
     """The beginnings of the first training rows as text, each with its document."""
-    plan = rows_of(grid.folder, "train").slice(0, n_rows)
-    lines = plan.select(["url", "shift", "n_tokens", "id"]).to_pylist()
+    plan = rows_of(grid.folder, "train", ["url", "shift", "n_tokens", "id"])
+    lines = plan.slice(0, n_rows).to_pylist()
     if not lines:
         return []
     reader = GridReader(grid.folder / "train.zarr")
@@ -212,11 +217,10 @@ def every_row_is_planned_once(check_input: CheckInput) -> CheckResult:
     folder, params = check_input.folder, check_input.fingerprint.params
     table = read_table(folder / ROWS_FILE, ROWS.names)
     wrong = table_failures(folder / ROWS_FILE, ROWS)
-    n_twice = table.num_rows - len(set(row_keys(table)))
-    if n_twice:
+    if n_twice := table.num_rows - len(set(row_keys(table))):
         wrong.append(f"{n_twice:,} stretches of documents have a second row")
     for split in SPLITS:
-        rows = np.asarray(rows_of(folder, split)["row"])
+        rows = np.asarray(of_split(table, split)["row"])
         n_array = GridReader(folder / f"{split}.zarr").n_rows
         if not np.array_equal(rows, np.arange(n_array)):
             wrong.append(
@@ -245,9 +249,10 @@ def rows_unroll_to_their_documents(check_input: CheckInput) -> CheckResult:
     """
     tokens = check_input.only_input("token_documents").folder
     n_checked, wrong = 0, list[str]()
+    table = read_table(check_input.folder / ROWS_FILE, ROWS.names)
     for split in SPLITS:
         array = check_input.folder / f"{split}.zarr"
-        plan = rows_of(check_input.folder, split)
+        plan = of_split(table, split)
         chosen = evenly_spaced(plan.num_rows, CHECKED_ROWS)
         close = by_chunk(chosen, GridReader(array).chunk_shape[0])
         planned = [(rows, plan.take(rows)) for rows in close]
@@ -268,8 +273,7 @@ def _wrong_rows(some: tuple[list[int], pa.Table], array: Path, tokens: Path) -> 
     """
     (rows, plan), reader = some, GridReader(array)
     read = reader.read(slice(rows[0], rows[-1] + 1))[np.subtract(rows, rows[0])]
-    row_tokens, n_ids = reader.row_tokens, reader.vocab_size
-    right = gather_rows(plan, tokens, row_tokens=row_tokens, n_ids=n_ids)
+    right = gather_rows(plan, tokens, row_tokens=reader.row_tokens, n_ids=reader.vocab_size)
     is_wrong = (unroll_rows(read, np.asarray(plan["shift"])) != right).any(axis=1)
     return [row for row, wrong in zip(rows, is_wrong.tolist(), strict=True) if wrong]
 
@@ -299,8 +303,7 @@ def shared_nothing(tables: Sequence[Path]) -> CheckResult:
 
 
 def _keys(table: Path, split: str) -> pa.ChunkedArray:
-    rows = read_table(table, ["split", "id", "tokenized_digest"])
-    rows = rows.filter(pc.equal(rows["split"], split))
+    rows = of_split(read_table(table, ["split", "id", "tokenized_digest"]), split)
     chunks = [chunk for column in ("id", "tokenized_digest") for chunk in rows[column].chunks]
     keys = pa.chunked_array(chunks, pa.string())
     return keys.filter(pc.not_equal(keys, ""))
