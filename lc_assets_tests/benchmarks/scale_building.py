@@ -12,7 +12,7 @@ from lc_assets.stages.documents import document_keys as keying, raw_snapshot as 
 from lc_assets.stages.rows.row_plans import plan_rows
 from lc_assets.stages.rows.token_grid import (
     ROWS_FILE,
-    count_of,
+    of_split,
 )
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS, parse_snapshot
 from lc_assets_tests.benchmarks import scaled_lake as made, scaled_versions as versions
@@ -116,10 +116,10 @@ def rows(bench: Bench) -> Measured:
                 for split in SPLITS:
                     create_grid(
                         home / f"{split}.zarr",
-                        RECIPE.token_grid.layout(count_of(table, split), GPT2_VOCAB_SIZE),
+                        RECIPE.token_grid.layout(of_split(table, split).num_rows, GPT2_VOCAB_SIZE),
                     )
 
-            counts = {f"{split} rows": count_of(table, split) for split in SPLITS}
+            counts = {f"{split} rows": of_split(table, split).num_rows for split in SPLITS}
             publisher.publish(
                 "token_grid",
                 snapshot,

@@ -42,7 +42,7 @@ from lc_assets.stages.lineage.row_lineage import write_index
 from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix, MixSource
 from lc_assets.stages.packing.packing_writing import MOST_PIECES
 from lc_assets.stages.rows.row_plans import plan_rows
-from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
+from lc_assets.stages.rows.token_grid import ROWS_FILE, of_split
 from lc_assets.tokens.orders import interleave
 from lc_assets.vocabulary import ROW_TOKENS, SPLITS
 
@@ -113,7 +113,7 @@ def write_snapshot(lake: Lake, snapshot: str, n_rows: int) -> Published:
         lambda home: write_table(home / ROWS_FILE, rows),
         params={"row_tokens": ROW_TOKENS},
         inputs={tokens.name: tokens.digest},
-        extra={f"{split} rows": count_of(rows, split) for split in SPLITS},
+        extra={f"{split} rows": of_split(rows, split).num_rows for split in SPLITS},
     )
     publish(
         lake,

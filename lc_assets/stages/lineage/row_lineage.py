@@ -41,7 +41,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.deduplication.removals import TABLE as DECISIONS_TABLE
-from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
+from lc_assets.stages.rows.token_grid import ROWS_FILE, of_split
 from lc_assets.text.links.addresses import keys_of_parts
 from lc_assets.vocabulary import SPLITS
 
@@ -84,7 +84,7 @@ def write_index(folder: Path, rows: pa.Table, decisions: pa.Table) -> Counts:
     indices = _indices(rows, decisions)
     for name, (keys, places) in indices.items():
         write_key_index(folder / name, keys, places)
-    extra = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {
+    extra = {f"{split} rows": of_split(rows, split).num_rows for split in SPLITS} | {
         "keys": len(indices[ROW_INDEX][0]),
         "removals": int(pc.sum(pc.not_equal(decisions["reason"], "")).as_py() or 0),
     }

@@ -120,7 +120,7 @@ def write_token_grid(context: BuildContext, staging: StagingFolder) -> Counts:
         raise Mismatch(f"{rows.num_rows:,} rows were planned and {written.kept:,} written")
     n_tokens, n_documents = rows.num_rows * settings.row_tokens, documents.num_rows
     behind = int(pc.sum(documents["n_tokens"]).as_py() or 0) - n_tokens
-    extra = {f"{split} rows": count_of(rows, split) for split in SPLITS}
+    extra = {f"{split} rows": of_split(rows, split).num_rows for split in SPLITS}
     extra |= {"tokens": n_tokens, "tokens behind the rows": behind}
     return Counts(seen=n_documents, kept=n_documents, extra=extra)
 
@@ -143,7 +143,7 @@ def _tasks(
 ) -> list[BandTask]:
     """Create the array of one split; a task per block of its rows."""
     made_by = tokens.receipt.fingerprint.params
-    layout = settings.layout(count_of(rows, split), int(made_by["n_ids"]))
+    layout = settings.layout(of_split(rows, split).num_rows, int(made_by["n_ids"]))
     path, attributes = staging.folder / f"{split}.zarr", {"eot": made_by["eot"]}
     tokenizer = made_by["tokenizer"]
     create_grid(path, layout, tokenizer=tokenizer, attributes=attributes, rows=f"{split}_row")
@@ -172,11 +172,6 @@ def write_rows(task: BandTask) -> Counts:
     )
     write_band(task.folder / f"{task.split}.zarr", task.block, rows)
     return Counts(seen=len(rows), kept=len(rows))
-
-
-def count_of(rows: pa.Table, split: str) -> int:
-    """How many rows of a row table are of one split."""
-    return int(of_split(rows.select(["split"]), split).num_rows)
 
 
 def rows_table(grid: Published) -> pa.Table:
