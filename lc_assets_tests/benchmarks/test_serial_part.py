@@ -231,7 +231,7 @@ def share(steps: list[Step]) -> float:
 
 def test_little_of_the_chain_is_serial(upstream, tmp_path):
     """Two sizes, the first of which warms all kernels; a table of the second."""
-    built(context_of(tmp_path / "warm", upstream, 2, None))
+    built(context_of(tmp_path / "warm", upstream, SHARDS, None))
     small, large = (
         built(context_of(tmp_path / str(size), upstream, size, None))
         for size in (SHARDS // 2, SHARDS)
