@@ -82,7 +82,7 @@ def copied(path, out):
 
 @pytest.mark.parametrize(
     ("command", "floor"),
-    [(filtered, 0.5), (measured, 0.5), (deduplicated, 0.3), (signed, 0.4)],
+    [(filtered, 0.5), (measured, 0.5), (deduplicated, 0.4), (signed, 0.9)],
     ids=["filter --rules gopher-paper", "signals", "dedup", "minhash"],
 )
 def test_a_command_against_copying_its_input(pages, tmp_path, command, floor, request):

@@ -1,5 +1,6 @@
 """The language of a document: right for books, bounded in time, and quiet."""
 
+import gzip
 import shutil
 import struct
 from pathlib import Path
@@ -207,6 +208,28 @@ def test_perplexity_needs_a_model_and_its_library(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "kenlm", None)
     with pytest.raises(BadInput, match="pip install kenlm"):
         open_perplexity_model(tmp_path / "en.arpa.bin")
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    "content",
+    [
+        packaged().read_bytes(),
+        b"some text\n" * 10_000,
+        gzip.compress(bytes(100_000)),
+        b"PAR1\xff\xfe" + bytes(1000) + b"PAR1",
+        b"mmap lm http://kheafield.com/code format version 5\n\0" + bytes(5000),
+        b"",
+    ],
+    ids=["fastText", "text", "gzip", "Parquet", "cut off", "empty"],
+)
+def test_kenlm_refuses_files_of_other_kinds(tmp_path, content):
+    """The installed library itself."""
+    pytest.importorskip("kenlm")
+    path = tmp_path / "en.arpa.bin"
+    path.write_bytes(content)
+    with pytest.raises(CorruptFile, match="kenlm does not take it"):
+        open_perplexity_model(path)
 
 
 def test_perplexity_asks_the_library_line_by_line(tmp_path, monkeypatch):

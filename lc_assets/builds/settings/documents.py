@@ -139,7 +139,7 @@ class SignatureSettings(Settings):
     Attributes:
         signatures: ``fast`` computes this package's own; ``published_or_computed`` reads
             RedPajama-V2's MinHash files where the manifest has them, and computes the same bit for
-            bit, at a sixth of the speed, for every document that they lack; ``computed`` reads
+            bit, at half the speed, for every document that they lack; ``computed`` reads
             none. ``auto`` is ``published_or_computed`` with ``raw_snapshot.minhash``, otherwise
             ``fast``.
         shingle_size: words or characters of a shingle; other than 13 words need ``fast``.

@@ -112,7 +112,7 @@ def minhash(
         bool,
         Option(
             "--fast",
-            help="This package's own hashes: eight times as fast, not RedPajama-V2's bits.",
+            help="This package's own hashes: twice as fast, not RedPajama-V2's bits.",
         ),
     ] = False,
 ) -> None:
