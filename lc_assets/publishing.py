@@ -218,20 +218,17 @@ def finished(paths: Iterable[Path]) -> list[Path]:
     return sorted(path for path in paths if not path.name.startswith(STAGING_PREFIX))
 
 
-def remove_staging_files(folder: Path, *, below: bool = True) -> int:
-    """Remove files and folders that killed writers left in ``folder``, and ``below`` it; return
-    how many.
+def remove_staging_files(folder: Path, *, below: bool = True) -> None:
+    """Remove files and folders that killed writers left in ``folder``, and ``below`` it.
 
     Only names that `staging_path` gives are removed.
     """
     found = (folder.rglob if below else folder.glob)(f"{STAGING_PREFIX}*")
-    leftovers = [path for path in found if _STAGING_NAME.match(path.name)]
-    for path in leftovers:
+    for path in [path for path in found if _STAGING_NAME.match(path.name)]:
         if path.is_dir():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-    return len(leftovers)
 
 
 LEVEL = 2

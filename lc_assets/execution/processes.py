@@ -140,15 +140,14 @@ def _no_interrupts() -> Iterator[None]:
     may receive, waits too: a process that is started by halves ends with a traceback.
     """
     arrived: list[int] = []
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if threading.current_thread() is not threading.main_thread():
-        numbers = []  # only the main thread can set handlers, and only it is interrupted
+    # Only the main thread can set handlers, and only it is interrupted.
+    is_main = threading.current_thread() is threading.main_thread()
     resource_tracker.ensure_running()  # unblocks the signal when it starts
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     handlers = {
         number: signal.signal(number, lambda number, _: arrived.append(number))
-        for number in numbers
-        if signal.getsignal(number) not in {signal.SIG_IGN, None}
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if is_main and signal.getsignal(number) not in {signal.SIG_IGN, None}
     }
     try:
         yield

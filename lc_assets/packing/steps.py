@@ -52,22 +52,3 @@ def equal_steps(costs: Array, drawn: Array, n_together: int) -> Int64s:
     turns = np.argsort(drawn[groups[:, 0]], kind="stable")
     rest = left[np.argsort(drawn[left], kind="stable")]
     return np.concatenate([groups[turns].ravel(), rest])
-
-
-def imbalance(costs: Array, n_ranks: int, rows_per_rank: int = 1) -> tuple[float, float]:
-    """How much more the most expensive rank of a step costs than the mean: over all steps, and in
-    the worst one; 1.0 is equal.
-
-    Args:
-        costs: of each row, in the order of training; whole steps are counted.
-        n_ranks: ranks of a step.
-        rows_per_rank: consecutive rows that each of them takes.
-
-    >>> imbalance(np.array([1, 1, 3, 1]), n_ranks=2)
-    (1.3333333333333333, 1.5)
-    """
-    n_rows = n_ranks * rows_per_rank
-    whole = costs[: len(costs) // n_rows * n_rows].reshape(-1, n_ranks, rows_per_rank)
-    ranks = whole.sum(axis=2, dtype=np.float64)
-    most, mean = ranks.max(axis=1), ranks.mean(axis=1)
-    return float(most.sum() / mean.sum()), float((most / mean).max())
