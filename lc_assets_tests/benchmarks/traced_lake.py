@@ -315,7 +315,8 @@ def write_packed(lake: Lake, snapshot: str, n_rows: int, pieces: int) -> Publish
             "row_stop": begins + tokens,
             **{
                 name: documents[name]
-                for name in ("id", "url", "digest", "document", "n_tokens", "token_shard")
+                for name in PACKED_SPANS.names
+                if name in documents.column_names
             },
         }
         home.mkdir(parents=True, exist_ok=True)
