@@ -68,7 +68,6 @@ def test_lengths_are_plotted_and_listed(instance):
 
 def test_densities_are_plotted_beside_the_papers(instance):
     found = metadata_of(instance, "referral_report")
-    assert found["farthest"].value.startswith("![Pairs of mentions, 512- sentences apart]")
     assert found["by_distance"].value.startswith("![Pairs of mentions by distance and length]")
     _, _, *lines = found["densities"].value.splitlines()
     papers = {cells[5]: cells[7].strip(" |") for cells in (line.split(" | ") for line in lines)}

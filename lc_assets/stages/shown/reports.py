@@ -131,23 +131,10 @@ def length_report(_context: BuildContext, built: Built) -> Shown:
 
 
 def referral_report(_context: BuildContext, built: Built) -> Shown:
-    """Pairs of mentions by distance and length: beside the paper's, and as in its figure 1."""
+    """Pairs of mentions by distance and length: a table beside the paper's, and its figure 1."""
     lines = read_table(built.published.folder / DENSITIES_FILE, DENSITIES.names).to_pylist()
     pairs = [line for line in lines if line["counted"] == "pairs"]
-    farthest = pairs[-1]["distance"] if pairs else ""
-    far = [line for line in pairs if line["distance"] == farthest]
-    plot = plot_of(
-        "bars",
-        f"Pairs of mentions, {farthest} sentences apart",
-        {_set_and_group(line): line["figure"] for line in far},
-        unit="per token",
-        beside={
-            _set_and_group(line): nan if line["paper"] is None else line["paper"] for line in far
-        },
-        names=("here", "paper"),
-    )
-    by_distance = _by_distance(pairs)
-    return Shown(values={"densities": Table(pairs), "farthest": plot, "by_distance": by_distance})
+    return Shown(values={"densities": Table(pairs), "by_distance": _by_distance(pairs)})
 
 
 def _by_distance(pairs: Sequence[Mapping[str, Any]]) -> Plot:
