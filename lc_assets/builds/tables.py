@@ -77,10 +77,7 @@ WITHDRAWN = pa.schema(
         "for_id": "string",
         "similarity": "float64",
         "entry": "int64",
-        "kind": "string",
-        "value": "string",
-        "reason": "string",
-        "date": "string",
+        **dict.fromkeys(("kind", "value", "reason", "date"), "string"),
     }
 )
 """`withdrawn_documents`: documents that must not be served: listed, or of the same content as the
@@ -333,11 +330,14 @@ def read_lines(
 
 
 def in_utf8(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """A batch with a column of texts, if it has one of that name, as their UTF-8; no byte is copied
-    or looked at.
+    """A batch with a column of texts, if it has one of that name, as their UTF-8.
+
+    Raises:
+        ArrowInvalid: when they are not UTF-8, which kernels may read beyond its end.
     """
     if name not in batch.schema.names:
         return batch
+    batch[name].validate(full=True)
     return batch.set_column(batch.schema.get_field_index(name), name, batch[name].view(pa.binary()))
 
 

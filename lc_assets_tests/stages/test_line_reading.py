@@ -11,6 +11,7 @@ from lc_assets.builds.lookups import (
     write_in_groups,
     write_parts_in_groups,
 )
+from lc_assets.builds.tables import read_lines
 from lc_assets.errors import CorruptFile
 
 N_LINES = 2 * GROUP_LINES + 7
@@ -73,3 +74,12 @@ def test_a_table_that_comes_in_parts_has_the_same_bytes(tmp_path_factory, sizes)
     write_in_groups(folder / "whole.parquet", table)
     assert write_parts_in_groups(folder / "parts.parquet", parts, table.schema) == sum(sizes)
     assert (folder / "parts.parquet").read_bytes() == (folder / "whole.parquet").read_bytes()
+
+
+def test_bytes_that_are_no_text_are_no_utf8(tmp_path):
+    """A damaged page may decompress to such; a kernel would read beyond the end of a text."""
+    offsets = pa.array([0, 2], pa.int32()).buffers()[1]
+    wrong = pa.StringArray.from_buffers(1, offsets, pa.py_buffer(b"a\xf0"))
+    pq.write_table(pa.table({"raw_content": wrong}), tmp_path / "a.parquet")
+    with pytest.raises(CorruptFile, match=r"a\.parquet"):
+        list(read_lines(tmp_path / "a.parquet", utf8="raw_content"))
