@@ -1,9 +1,11 @@
 """Line editing: what goes, by which rule, and the proof of it."""
 
+import re
+
 import pytest
 from hypothesis import example, given
 
-from lc_assets.text.rules.line_rules import C4, REFINEDWEB, LineRules, Taken, edit
+from lc_assets.text.rules.line_rules import C4, EDITS, REFINEDWEB, LineRules, Taken, edit
 from lc_assets_tests.strategies import hostile_text
 
 
@@ -132,3 +134,18 @@ def test_long_lines_take_linear_time(text):
     """Within the limit of a test; a quadratic pattern would take minutes."""
     for rules in (C4, REFINEDWEB):
         assert edit(text, rules).n_lines >= 1
+
+
+@given(hostile_text())
+@example("  Menu\r\n a b c.[3] \u2028\x1c 'It is so.'\r")
+def test_places_lead_from_what_is_left_to_the_original(text):
+    """Put together they are the edited text, but for other kinds of line breaks."""
+    for rules in EDITS.values():
+        edited = edit(text, rules)
+        places = edited.places(text)
+        parts = zip(places[::2], places[1::2], strict=True)
+        left = "".join(text[start:stop] for start, stop in parts)
+        if rules.broken:
+            left = re.sub("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", "\n", left)
+        assert left == edited.text
+        assert places == sorted(set(places))

@@ -207,7 +207,8 @@ def _show_column(lake: Lake, span: Span, column: int) -> None:
         say(f"its characters are not known: {error}")
         return
     if found is not None:
-        say(f"characters {found.begin:,} to {found.end:,} of {found.id}: {found.text!a}")
+        parts = " and ".join(f"{start:,} to {stop:,}" for start, stop in found.parts)
+        say(f"characters {parts} of {found.id}: {found.text!a}")
 
 
 def _show_token(lake: Lake, span: Span, column: int) -> None:

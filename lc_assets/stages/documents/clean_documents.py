@@ -73,6 +73,7 @@ from lc_assets.stages.deduplication.paragraphs import (
 )
 from lc_assets.stages.deduplication.removals import remaining_read, removed_in
 from lc_assets.stages.documents.dropping import dropped_line
+from lc_assets.stages.documents.measuring import PLACES
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.shard_inputs import file_records
 from lc_assets.text.contamination.overlaps import without_spans
@@ -208,7 +209,8 @@ def _document_writer(
     """
     if task.file_format == "parquet":
         path = task.folder / f"{task.name}{TABLE_SUFFIX}"
-        table = stack.enter_context(writing_table(path, read_schema(task.documents)))
+        columns = [field for field in read_schema(task.documents) if field != PLACES]
+        table = stack.enter_context(writing_table(path, pa.schema(columns)))
         return lambda line: table.add(line, n_bytes=len(line[TEXT]))
     staging = stack.enter_context(publish(task.folder / f"{task.name}{JSON_SUFFIX}"))
     stream = stack.enter_context(gzipped(staging))

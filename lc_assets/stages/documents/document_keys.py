@@ -84,6 +84,7 @@ from lc_assets.stages.documents.keyed_texts import (
     with_digests,
     without_sketches,
 )
+from lc_assets.stages.documents.measuring import PLACES
 from lc_assets.stages.tokens.tokenized_text import (
     are_held_out,
     privacy_of,
@@ -208,9 +209,7 @@ def passage_lines(keys: Published) -> list[dict[str, str]]:
 
 def schema_of(filtered: pa.Schema) -> pa.Schema:
     """Columns of ``documents.parquet``, by those of the filtered documents."""
-    return pa.schema(
-        [*KEYED, *(filtered.field(name) for name in filtered.names if name not in FILTERED.names)]
-    )
+    return pa.schema([*KEYED, *(field for field in filtered if field not in [*FILTERED, PLACES])])
 
 
 def _listed(path: Path) -> pa.Table:

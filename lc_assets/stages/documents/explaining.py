@@ -30,7 +30,7 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
 from lc_assets.sources.redpajama_v2 import part_path
-from lc_assets.stages.documents.measuring import record_offers
+from lc_assets.stages.documents.measuring import PLACES, record_offers
 from lc_assets.stages.documents.shard_inputs import VALUES_SUFFIX
 from lc_assets.stages.lineage.histories import why_dropped
 from lc_assets.text.rules.columns import computable, require_computable, values_of
@@ -187,7 +187,7 @@ def explain_in_lake(
         values={
             name: None if value is None or isnan(value) else value
             for name, value in values.items()
-            if name not in ("line", *FILTERED.names)
+            if name not in ("line", *FILTERED.names, PLACES.name)
         },
         others=others,
         text=kept.get("raw_content"),

@@ -213,6 +213,8 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
             read["source"]["reader"] = package_of(plugin("readers", source.reader))
     if _keeps_perplexity(recipe):
         read["perplexity"] = True
+    if rules.edit is not None:
+        read["places"] = True
     if fields := _fields_read(recipe, of_files=source.kind == "files"):
         read["fields"] = list(fields)
     lists = dict(lists_of(settings.lists).digests)  # the content that was read, without paths

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import ModelSettings
@@ -36,6 +37,11 @@ from lc_assets.text.rules.rules import RuleSet, long_enough
 from lc_assets.text.signals.names import CCNET_SIGNALS, NO_LISTS, SCALARS, WordLists
 
 Document = DocumentRecord | CorpusDocument
+
+PLACES = pa.field("source_places", pa.list_(pa.int64()))
+"""Column of documents whose lines were edited: which characters of the source's text are left, as
+`lc_assets.text.rules.line_rules.Edited.places` has them.
+"""
 
 _COPIED = frozenset((*CCNET_SIGNALS, PERPLEXITY))
 
@@ -205,9 +211,9 @@ class _Rest(msgspec.Struct, frozen=True):
 _REST = msgspec.json.Decoder(_Rest)
 
 
-def described(record: Document, language: str, bucket: str, rules: RuleSet) -> dict[str, str]:
-    """The columns of `FILTERED` besides id and address; ``language`` and ``bucket`` are those of
-    RedPajama-V2's shard.
+def described(record: Document, language: str, bucket: str, rules: RuleSet) -> dict[str, Any]:
+    """The columns of `FILTERED` besides id and address, and `PLACES` if lines are edited;
+    ``language`` and ``bucket`` are those of RedPajama-V2's shard.
     """
     if isinstance(record, DocumentRecord):
         return {
@@ -221,7 +227,8 @@ def described(record: Document, language: str, bucket: str, rules: RuleSet) -> d
             "raw_content": record.raw_content,
         }
     rest = _REST.decode(record.rest)
-    return {
+    edit = None if rules.edit is None else edited(record.text, rules.edit)
+    known = {
         "digest": _text(rest.digest),
         "source_domain": record.source_domain or host_of(record.url),
         "cc_segment": "",
@@ -229,8 +236,9 @@ def described(record: Document, language: str, bucket: str, rules: RuleSet) -> d
         "bucket": _text(rest.bucket),
         "date_download": record.date,
         "title": _text(rest.title),
-        "raw_content": record_offers(record, rules).text,
+        "raw_content": record.text if edit is None else edit.text,
     }
+    return known if edit is None else known | {PLACES.name: edit.places(record.text)}
 
 
 def _text(value: object) -> str:

@@ -39,7 +39,7 @@ from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_floa
 from lc_assets.formats.redpajama.documents import DocumentRecord, digest_in
 from lc_assets.lake.upstream import with_retries
 from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
-from lc_assets.stages.documents.measuring import Document, described, lists_of, numbers_of
+from lc_assets.stages.documents.measuring import PLACES, Document, described, lists_of, numbers_of
 from lc_assets.stages.documents.shard_inputs import (
     SKIPPED,
     TOO_LONG,
@@ -295,12 +295,13 @@ def schema_of(
     rules: RuleSet, *, perplexity: bool = False, fields: tuple[str, ...] = ()
 ) -> pa.Schema:
     """Columns of `filtered_documents`: `FILTERED`, and a float64 column per tested value; also the
-    record's ``perplexity``, where documents are preferred by it and no rule tests it, and of files
-    the ``fields`` that packing reads, as text.
+    record's ``perplexity``, where documents are preferred by it and no rule tests it, of files the
+    ``fields`` that packing reads, as text, and `PLACES` where rules edit lines.
     """
     values = sorted(rules.columns | ({PERPLEXITY} if perplexity else set()))
     read = [(name, pa.string()) for name in fields if name not in values]
-    return pa.schema([*FILTERED, *((name, pa.float64()) for name in values), *read])
+    edited = [] if rules.edit is None else [PLACES]
+    return pa.schema([*FILTERED, *((name, pa.float64()) for name in values), *read, *edited])
 
 
 def _fields_of(task: ShardTask, record: Document) -> dict[str, str]:

@@ -15,10 +15,12 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
+import numpy as np
 
 from lc_assets.errors import BadInput, known_names
 from lc_assets.records import frozen
@@ -137,6 +139,7 @@ class Edited:
             boilerplate, by reason.
         condemned: why the whole document should be dropped (`LineRules.condemned`); None when it
             should not. The text is then still edited.
+        lines: the lines that are left, whole, with the place of their first characters.
     """
 
     text: str
@@ -146,11 +149,27 @@ class Edited:
     n_words: int
     n_words_flagged: Mapping[str, int]
     condemned: str | None
+    lines: tuple[tuple[int, str], ...]
 
     @property
     def n_lines_kept(self) -> int:
         """Lines that are left."""
         return self.n_lines - sum(self.n_lines_removed.values())
+
+    def places(self, original: str) -> list[int]:
+        """Which characters of the original are left: from, to, from, to and so on."""
+        is_left = np.zeros(len(original) + 2, np.bool_)
+        for start, line in self.lines:
+            stop = start + len(line)
+            is_left[start + len(line) - len(line.lstrip()) : start + len(line.rstrip())] = True
+            is_left[stop + original.startswith("\r\n", stop)] = True
+        for piece in self.taken:
+            is_left[piece.start : piece.end] = False
+        left = np.flatnonzero(is_left)[:-1]
+        n_blank = sum(1 for _ in takewhile(lambda at: original[at].isspace(), left.tolist()))
+        left = left[n_blank : n_blank + len(self.text)]
+        ends = np.flatnonzero(np.diff(left, prepend=-2, append=len(original) + 2) > 1)
+        return np.stack([left[ends[:-1]], left[ends[1:] - 1] + 1], axis=1).ravel().tolist()
 
 
 def edit(text: str, rules: LineRules) -> Edited:
@@ -161,6 +180,7 @@ def edit(text: str, rules: LineRules) -> Edited:
     ('It was late.', [(0, 4, 'no_end_mark'), (17, 20, 'citation'), (21, 47, 'policy')])
     """
     kept: list[str] = []
+    lines: list[tuple[int, str]] = []
     taken: list[Taken] = []
     n_removed: Counter[str] = Counter()
     n_flagged: Counter[str] = Counter()
@@ -179,11 +199,11 @@ def edit(text: str, rules: LineRules) -> Edited:
         else:
             taken.extend(pieces)
             kept.append(left)
+            lines.append((start, line))
         if reason or (pieces and rules.boilerplate):
             n_flagged[reason or pieces[0].reason] += len(words)
-    return Edited(
-        "\n".join(kept).strip(), tuple(taken), n_lines, n_removed, n_words, n_flagged, condemned
-    )
+    text, counts = "\n".join(kept).strip(), (n_lines, n_removed, n_words, n_flagged)
+    return Edited(text, tuple(taken), *counts, condemned, tuple(lines))
 
 
 def _lines(text: str, *, broken: bool) -> Iterator[tuple[int, str]]:
