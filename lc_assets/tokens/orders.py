@@ -29,8 +29,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lc_assets.arrays import Booleans, Int64s, Integers, UInt16s, UInt32s, UInt64s
-from lc_assets.randomness import keyed_u64, within
+from lc_assets.arrays import Int64s, Integers, UInt16s, UInt32s, UInt64s
+from lc_assets.randomness import keyed_u64
 
 _STRETCH = 4096
 """Rows per read: 24 µs for two mapped arrays; they contain about 48 rows of each of 84
@@ -57,15 +57,6 @@ def shifts(ids: Sequence[str], *, seed: int, row_tokens: int) -> Int64s:
     array([31651, 14823])
     """
     return (keyed_u64("shift", seed=seed, keys=ids) % np.uint64(row_tokens)).astype(np.int64)
-
-
-def heldout(keys: Sequence[str], *, seed: int, fraction: float) -> Booleans:
-    """Whether each key is held out: its keyed hash, as a fraction of 2⁶⁴, is below ``fraction``.
-
-    >>> heldout(["a", "b", "c", "d"], seed=7, fraction=0.5)
-    array([ True,  True, False,  True])
-    """
-    return within(keyed_u64("heldout", seed=seed, keys=keys), fraction)
 
 
 def interleave(

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from lc_assets.builds.settings.longpack import PackingSettings
-from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.builds.tables import TableWriter
 from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
 from lc_assets.formats.arrays.grid_layout import GridLayout
@@ -119,7 +118,7 @@ def store(tmp_path_factory):
 def written(store, out, method="bestfit"):
     """Rows as `packed` writes them."""
     settings = PackingSettings(method=method, cut_at="anywhere")
-    documents = read_documents(store, settings, GriddingSettings(heldout_fraction=0))
+    documents = read_documents(store, settings, {}, "")
     plans = {"train": plan_packing(documents)["train"]}
     common = PackedTask(
         tokens=store,

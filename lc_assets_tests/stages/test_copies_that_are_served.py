@@ -13,16 +13,17 @@ from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import DecontaminationSettings
 from lc_assets.builds.settings.documents import Bounds, CleanDocumentsSettings, RemovalSettings
 from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.builds.stage import Built
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.stages.catalogue import STAGES, needed_by, stage_named
+from lc_assets.stages.deduplication.heldout_pairs import held_out
 from lc_assets.stages.deduplication.lengths import least_tokens, too_short
 from lc_assets.stages.deduplication.removals import removals_in
 from lc_assets.stages.deduplication.removed_documents import STAGE
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.stages.tokens.tokenized_text import text_digest
-from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import (
     SNAPSHOTS,
@@ -196,7 +197,10 @@ def test_what_a_newer_copy_joins_still_counts_as_served(tmp_path):
     words = made_up_text(np.random.default_rng(5), n_words=2 * LONG).split()
     first, second, both, held = (" ".join(words[at : at + LONG]) for at in (0, 64, 32, 164))
     keys = [text_digest(text.encode()) for text in (first, second, both, held)]
-    sides = [heldout(keys, seed=seed, fraction=0.2).tolist() for seed in range(100)]
+    sides = [
+        held_out(keys, GriddingSettings(seed=seed, heldout_fraction=0.2)).tolist()
+        for seed in range(100)
+    ]
     seed = sides.index([False, False, False, True])
     context = lake_of(tmp_path, [first, second], [both, held])
     grid = msgspec.structs.replace(context.recipe.token_grid, heldout_fraction=0.2, seed=seed)
@@ -215,7 +219,10 @@ def test_copies_of_which_none_is_served_are_all_near_heldout(tmp_path):
     words = made_up_text(np.random.default_rng(6), n_words=2 * LONG).split()
     held, copied = " ".join(words[:LONG]), " ".join(words[60 : 60 + LONG])
     keys = [text_digest(text.encode()) for text in (held, copied, copied)]
-    sides = [heldout(keys, seed=seed, fraction=0.2).tolist() for seed in range(100)]
+    sides = [
+        held_out(keys, GriddingSettings(seed=seed, heldout_fraction=0.2)).tolist()
+        for seed in range(100)
+    ]
     context = lake_of(tmp_path, [held], [copied, copied])
     grid = msgspec.structs.replace(
         context.recipe.token_grid, heldout_fraction=0.2, seed=sides.index([True, False, False])

@@ -1,5 +1,6 @@
 """Held out means held out: one side per text, and nothing similar on the other side."""
 
+import re
 from dataclasses import replace
 from itertools import combinations
 from math import comb
@@ -7,14 +8,20 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import lc_assets
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.settings.longpack import PackingSettings
 from lc_assets.builds.stage import Built
 from lc_assets.builds.tables import SPANS_FILE, read_table
+from lc_assets.errors import Mismatch
 from lc_assets.stages.catalogue import STAGES, needed_by
+from lc_assets.stages.deduplication import heldout_pairs
+from lc_assets.stages.deduplication.heldout_pairs import held_out
 from lc_assets.stages.deduplication.removals import DECISIONS, TABLE
+from lc_assets.stages.deduplication.sides import held_out_in
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles, jaccard, shingle_hashes
@@ -115,6 +122,30 @@ def edited_pairs(n_pairs: int, seed: int = 12) -> list[tuple[str, str]]:
         edited = [word if place % 16 else f"new{word}" for place, word in enumerate(words)]
         pairs.append((" ".join(words), " ".join(edited)))
     return pairs
+
+
+def test_only_one_stage_draws_the_split():
+    """All others read its record."""
+    root = Path(lc_assets.__file__).parent
+    words = re.compile(r'keyed_u64\("heldout"|\bheld_out\(')
+    drawing = [path for path in root.rglob("*.py") if words.search(path.read_text("utf-8"))]
+    assert drawing == [Path(heldout_pairs.__file__)]
+
+
+def test_rows_are_on_the_sides_that_are_recorded(tmp_path, monkeypatch):
+    """Also on others than are drawn: nothing but the record decides."""
+    monkeypatch.setattr(heldout_pairs, "held_out", lambda *drawn: ~held_out(*drawn))
+    rng = np.random.default_rng(5)
+    texts = {key: [" ".join(rng.choice(WORDS, 160)) for _ in range(8)] for key in SNAPSHOTS}
+    built = built_lake(tmp_path, texts)
+    recorded = {name: line["side"] for name, line in decisions_of(built).items()}
+    for stage in ("token_grid", "packed_rows"):
+        sides = sides_of(built, stage)
+        assert set(sides.values()) == {"train", "heldout"}
+        assert sides == {name: recorded[name] for name in sides}
+    inputs = {"heldout_pairs/new": built[f"heldout_pairs/{NEW}"].published}
+    with pytest.raises(Mismatch, match="lacks 1 texts that were tokenized"):
+        held_out_in(inputs, "new", pa.chunked_array([["sha256:unknown"]]))
 
 
 @pytest.mark.parametrize(

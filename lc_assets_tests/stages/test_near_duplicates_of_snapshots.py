@@ -25,12 +25,12 @@ from lc_assets.stages.deduplication import (
     removed_documents,
     signature_index as signature_bands,
 )
+from lc_assets.stages.deduplication.heldout_pairs import held_out
 from lc_assets.stages.deduplication.index import BANDS, ROWS
 from lc_assets.stages.deduplication.removals import removals_in, removed_ids
 from lc_assets.stages.tokens.tokenized_text import text_digest
 from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import RPV2, signature
-from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     TAGS,
@@ -108,6 +108,8 @@ def cut_withdrawals(context, *snapshots):
     stage_named("withdrawn_documents").build(context, "all")
     for snapshot in snapshots:
         stage_named("document_keys").build(context, snapshot)
+    for snapshot in snapshots:
+        stage_named("heldout_pairs").build(context, snapshot)
         stage_named("snapshot_withdrawals").build(context, snapshot)
 
 
@@ -196,7 +198,7 @@ def test_what_is_like_the_held_out_is_not_trained_on(tmp_path, upstream):
     out = dict(
         zip(
             [line["id"] for line in documents],
-            heldout(digests, seed=64, fraction=0.5).tolist(),
+            held_out(digests, GriddingSettings(seed=64, heldout_fraction=0.5)).tolist(),
             strict=True,
         )
     )
@@ -276,7 +278,7 @@ def test_another_threshold_compares_nothing_anew(made):
 
 def test_it_can_be_switched_off(tmp_path, upstream):
     built = build(workshop_of(tmp_path, upstream, near=False), OLD, NEW)
-    assert all(not found.counts.dropped for found in built.values())
+    assert all(found.counts.dropped.keys() <= {"near heldout"} for found in built.values())
 
 
 def test_signatures_of_other_documents_are_refused(tmp_path, upstream):

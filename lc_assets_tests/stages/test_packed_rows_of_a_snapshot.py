@@ -34,6 +34,7 @@ from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.packing.methods import METHODS
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.stages.catalogue import stage_named
+from lc_assets.stages.deduplication.heldout_pairs import held_out
 from lc_assets.stages.lineage.spans import spans_of_packed_row
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets.stages.longpack import longpack_documents as longpack
@@ -44,7 +45,6 @@ from lc_assets.stages.packing.packed_checks import (
     spans_are_megatrons_documents,
 )
 from lc_assets.stages.tokens.packing_tokens import IN_LONGPACK
-from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import GPT2_EOT, SPLITS
 from lc_assets_tests.builders import tiny_context, tiny_upstream, tokenizer_json
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
@@ -421,7 +421,8 @@ def test_longpacks_documents_alone_need_nothing_else(with_longpack):
 
 def test_natural_documents_need_no_longpack(lake):
     """What a recipe does not ask for need not be there; what it asks for must."""
-    assert list(built(lake).published.receipt.fingerprint.inputs) == [f"packing_tokens/{OLD}"]
+    inputs = sorted(built(lake).published.receipt.fingerprint.inputs)
+    assert inputs == [f"heldout_pairs/{OLD}", f"packing_tokens/{OLD}"]
     with pytest.raises(NotPublished, match=f"link_claims/{OLD} is not published"):
         stage_named("packing_tokens").build(with_packing(lake, documents="both"), OLD)
 
@@ -537,6 +538,6 @@ def test_one_split_holds_for_rows_of_one_document_and_packed_rows(lake):
     grid = lake.recipe.token_grid
     pieces = pq.read_table(version.published.folder / "spans.parquet").to_pylist()
     keys = [piece["tokenized_digest"] for piece in pieces]
-    held = heldout(keys, seed=grid.seed, fraction=grid.heldout_fraction)
+    held = held_out(keys, grid)
     assert ["heldout" if side else "train" for side in held] == [piece["split"] for piece in pieces]
     assert 0 < held.sum() < len(held)

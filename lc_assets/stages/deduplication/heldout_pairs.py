@@ -1,5 +1,6 @@
 """`heldout_pairs`: which documents of a snapshot are similar to others of it, or of an older one,
-on the other side of the split.
+on the other side of the split; and the record of which side each of its documents is on
+(`lc_assets.stages.deduplication.sides`).
 
 Held-out documents are few, so these pairs are found exactly, whether or not near duplicates are
 looked for: the sketches (`lc_assets.text.duplicates.sketches`) of documents that are trained on are
@@ -17,15 +18,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Booleans, Int64s, UInt64s
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX
 from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.builds.stage import THIS_AND_OLDER, BuildContext, Stage, StagingFolder
 from lc_assets.builds.tables import read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
+from lc_assets.randomness import keyed_u64, within
 from lc_assets.stages.deduplication.candidates import PAIRS, PairsTask
 from lc_assets.stages.deduplication.document_signatures import shingles_of
 from lc_assets.stages.deduplication.index import PLACE_BITS, keyed_tables
@@ -35,9 +39,10 @@ from lc_assets.stages.deduplication.near_duplicate_pairs import (
     publish_pairs,
     the_pairs_add_up,
 )
+from lc_assets.stages.deduplication.sides import SIDES, SIDES_FILE
 from lc_assets.stages.deduplication.verification import Part, verified_pairs
 from lc_assets.stages.documents.document_keys import SKETCHES_FILE
-from lc_assets.stages.tokens.tokenized_text import are_held_out, held_out, privacy_params
+from lc_assets.stages.tokens.tokenized_text import are_held_out, privacy_params
 from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.sketches import SketchIndex, index_sketches, similar_sketches
 from lc_assets.vocabulary import parse_document_id
@@ -60,23 +65,36 @@ def write_heldout_pairs(context: BuildContext, staging: StagingFolder) -> Counts
     shutil.rmtree(work, ignore_errors=True)
     read = [inputs[f"document_keys/{key}"].only(SKETCHES_FILE) for key in keys]
     sketches = [read_npy(folder / SKETCHES_FILE) for folder in read]
-    sides = [_held_out(path, recipe) for path in keys.values()]
+    tables = [_sides_of(path, recipe) for path in keys.values()]
+    write_table(staging.folder / SIDES_FILE, tables[-1])
+    sides = [np.asarray(pc.equal(table["side"], "heldout")) for table in tables]
     pairs = [np.empty((0, 2), np.int64), *_across(sketches, sides, floor)]
     tasks = _write_candidates(np.concatenate(pairs), work, len(keys), floor)
     paths, filtered = list(keys.values()), [inputs[f"filtered_documents/{key}"] for key in keys]
-    tables, counted = verified_pairs(
+    verified, counted = verified_pairs(
         tasks,
         context.executor,
         lambda number, places: parts_of(paths[number], filtered[number], places),
         recipe.token_documents.privacy,
         shingles_of(recipe),
     )
-    return publish_pairs(staging.folder / TABLE, tables, paths, work, counted)
+    return publish_pairs(staging.folder / TABLE, verified, paths, work, counted)
 
 
-def _held_out(keys: Path, recipe: Recipe) -> Booleans:
+def _sides_of(keys: Path, recipe: Recipe) -> pa.Table:
+    """`SIDES` of the documents of a snapshot."""
     digests = read_table(keys, ["tokenized_digest"])["tokenized_digest"]
-    return held_out(digests.to_pylist(), recipe.token_grid)
+    held = held_out(digests.to_pylist(), recipe.token_grid)
+    return pa.table([digests, pc.if_else(pa.array(held), "heldout", "train")], schema=SIDES)
+
+
+def held_out(digests: Sequence[str], split: GriddingSettings) -> Booleans:
+    """Whether each text is held out: its keyed hash, as a fraction of 2⁶⁴, is below the share.
+
+    >>> held_out(["a", "b", "c", "d"], GriddingSettings(seed=7, heldout_fraction=0.5))
+    array([ True,  True, False,  True])
+    """
+    return within(keyed_u64("heldout", seed=split.seed, keys=digests), split.heldout_fraction)
 
 
 def _across(
@@ -157,7 +175,7 @@ STAGE = Stage(
         "Held-out documents and similar ones that are trained on, within one snapshot and with "
         "older ones; every pair is verified by its texts."
     ),
-    code_version="1",
+    code_version="2",
     reads={"filtered_documents": THIS_AND_OLDER.summarized(), "document_keys": THIS_AND_OLDER},
     params=_params,
     checks=(the_pairs_add_up, pairs_are_as_alike_as_they_say),

@@ -53,6 +53,7 @@ from lc_assets.errors import NotPublished
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.stages.deduplication.deciding import (
     NEAR,
+    SIDES,
     WITHDRAWN,
     clusters_query,
     compared_query,
@@ -79,7 +80,8 @@ from lc_assets.stages.deduplication.removals import (
     STAYS,
     TABLE,
 )
-from lc_assets.stages.tokens.tokenized_text import are_held_out, held_out
+from lc_assets.stages.deduplication.sides import held_out_in, sides_in
+from lc_assets.stages.tokens.tokenized_text import are_held_out
 from lc_assets.stages.tokens.tokenizing import params_of
 from lc_assets.stages.withdrawal.withdrawn_documents import are_lists_named
 
@@ -98,7 +100,7 @@ def write_removed_documents(context: BuildContext, staging: StagingFolder) -> Co
     for line in found:
         first = lines.setdefault(line["id"], line | {"reasons": []})
         first["reasons"].append(line["reason"])
-    table = _decisions(staging, context.recipe, lines)
+    table = _decisions(staging, lines)
     write_in_groups(staging.folder / TABLE, table)
     dropped = Counter(line["reason"] for line in lines.values())
     failed = Counter(reason for line in lines.values() for reason in {*line["reasons"]})
@@ -110,14 +112,12 @@ def write_removed_documents(context: BuildContext, staging: StagingFolder) -> Co
     )
 
 
-def _decisions(
-    staging: StagingFolder, recipe: Recipe, removed: Mapping[str, Mapping[str, Any]]
-) -> pa.Table:
+def _decisions(staging: StagingFolder, removed: Mapping[str, Mapping[str, Any]]) -> pa.Table:
     """The table of `DECISIONS` of a snapshot, with the lines of its excluded documents."""
     paths = keyed_tables(staging.inputs)
     own = read_table(paths[staging.key], ["id", "digest", "text_digest", "tokenized_digest"])
     digests = own["tokenized_digest"]
-    held = pa.array(held_out(digests.to_pylist(), recipe.token_grid))
+    held = held_out_in(staging.inputs, staging.key, digests)
     first = last = pa.array([staging.key] * len(own), pa.string())
     for key, path in reversed(paths.items()):
         is_seen = pc.is_in(digests, read_table(path, ["tokenized_digest"])["tokenized_digest"])
@@ -137,10 +137,12 @@ def _decisions(
 
 def _excluded(staging: StagingFolder, recipe: Recipe) -> list[dict[str, Any]]:
     """Lines of the contaminated and withdrawn documents of all partitions that are read."""
-    if (needed := f"snapshot_withdrawals/{staging.key}") not in staging.inputs:
-        raise NotPublished(
-            f"{needed} has not been published: materialize `snapshot_withdrawals` first"
-        )
+    needed = ["snapshot_withdrawals", *(["heldout_pairs"] if are_held_out(recipe) else [])]
+    for stage in needed:
+        if f"{stage}/{staging.key}" not in staging.inputs:
+            raise NotPublished(
+                f"{stage}/{staging.key} has not been published: materialize `{stage}` first"
+            )
     readers = {"contaminated_documents": contaminated, "snapshot_withdrawals": withdrawn}
     if recipe.contaminated_documents.action == "cut":
         readers.pop("contaminated_documents")
@@ -197,15 +199,17 @@ def _duplicates(
 
 def _sides(database: Queries, staging: StagingFolder, recipe: Recipe) -> pa.Table:
     """By ``id``, whether a document of a pair is ``held`` out."""
+    if not (recorded := sides_in(staging.inputs)):
+        return SIDES.empty_table()
     near = f"FROM pairs WHERE similarity >= {recipe.removed_documents.heldout_floor!r}"
     lines = database.lines(f"""
-        SELECT id, tokenized_digest FROM {parquet([*keyed_tables(staging.inputs).values()])}
+        SELECT DISTINCT id, side = 'heldout' AS held
+        FROM {parquet([*keyed_tables(staging.inputs).values()])}
+        JOIN {parquet(recorded)} USING (tokenized_digest)
         WHERE id IN (SELECT id FROM facts
             WHERE number IN (SELECT a_number {near} UNION SELECT b_number {near}))
         ORDER BY id""")
-    held = held_out([line["tokenized_digest"] for line in lines], recipe.token_grid)
-    ids = pa.array([line["id"] for line in lines], pa.string())
-    return pa.table({"id": ids, "held": pa.array(held)})
+    return pa.Table.from_pylist(lines, schema=SIDES)
 
 
 def _decide_all(

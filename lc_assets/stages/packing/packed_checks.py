@@ -14,7 +14,6 @@ from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Array, Int64s
 from lc_assets.builds.checks import by_chunk, evenly_spaced
 from lc_assets.builds.settings.longpack import PackingSettings
-from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.builds.stage import Check, CheckInput, CheckResult
 from lc_assets.builds.tables import PACKED_SPANS, SPANS_FILE, read_schema, read_table
 from lc_assets.formats.arrays.grid import GridReader
@@ -53,8 +52,7 @@ class _Rows:
     @cached_property
     def settings(self) -> PackingSettings:
         """By which they were packed."""
-        params = {k: v for k, v in self.found.fingerprint.params.items() if k != "split"}
-        return msgspec.convert(params | {"wanted": True}, PackingSettings)
+        return msgspec.convert(self.found.fingerprint.params | {"wanted": True}, PackingSettings)
 
     @cached_property
     def table(self) -> pa.Table:
@@ -76,8 +74,8 @@ class _Rows:
     @cached_property
     def documents(self) -> PackingDocuments:
         """The documents of the token store."""
-        split = msgspec.convert(self.found.fingerprint.params["split"], GriddingSettings)
-        return read_documents(self.found.only_input("packing_tokens").folder, self.settings, split)
+        tokens, key = self.found.only_input("packing_tokens"), self.found.fingerprint.key
+        return read_documents(tokens.folder, self.settings, self.found.inputs, key)
 
     @cached_property
     def pieces(self) -> Pieces:

@@ -39,6 +39,7 @@ from lc_assets.stages.packing.packed_checks import (
 )
 from lc_assets.stages.packing.packing_plans import drawn_by, plan_packing, read_documents
 from lc_assets.stages.packing.packing_writing import PackedTask, read_ends, write_plan, write_task
+from lc_assets.stages.tokens.tokenized_text import are_held_out
 from lc_assets.vocabulary import SPLITS
 
 NOT_TAKEN = "not taken by the method"
@@ -60,7 +61,8 @@ def write_packed_rows(context: BuildContext, staging: StagingFolder) -> Counts:
         tokenizer=context.recipe.token_documents.tokenizer,
         vocabulary=vocabulary_of_store(store, settings),
     )
-    documents, ends = read_documents(store.folder, settings, context.recipe.token_grid), None
+    documents = read_documents(store.folder, settings, staging.inputs, snapshot)
+    ends = None
     if settings.method in CUT_AT_ENDS and settings.cut_at == "ends":
         tasks = [replace(common, kind="ends", part=shard) for shard in documents.shards]
         run_shards(context, staging, write_task, tasks, what="find ends")
@@ -94,8 +96,6 @@ def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabula
 
 
 LATER = ("equal_steps", "align_tokens")
-SPLIT = ("seed", "heldout_fraction")
-"""Settings of `token_grid` that determine which documents are held out."""
 _SUMS = {
     "repeated": "tokens repeated",
     "in_rows": "tokens in rows",
@@ -142,11 +142,8 @@ def balance_of(counts: Counts, settings: PackingSettings) -> Balance:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """All settings but those of `packing_tokens`, and the grid's of the split; those added later
-    where they are given.
-    """
-    split = {name: getattr(recipe.token_grid, name) for name in SPLIT}
-    return {"split": split} | {
+    """All settings but those of `packing_tokens`; those added later where they are given."""
+    return {
         name: value
         for name, value in plain(recipe.packed_rows).items()
         if name not in {"wanted", "documents", "min_tokens"}
@@ -161,7 +158,7 @@ STAGE = Stage(
         "and spans for masks."
     ),
     code_version="3",
-    reads={"packing_tokens": SAME_SNAPSHOT},
+    reads={"packing_tokens": SAME_SNAPSHOT, "heldout_pairs": SAME_SNAPSHOT.only_if(are_held_out)},
     params=_params,
     checks=(
         reads_all_upstream_documents("packing_tokens"),
@@ -177,7 +174,7 @@ STAGE = Stage(
     group="packing",
     job="snapshot_packing",
     kinds=("zarr", "numpy", "parquet"),
-    randomness=lambda recipe, _: drawn_by(recipe.packed_rows, recipe.token_grid),
+    randomness=lambda recipe, _: drawn_by(recipe.packed_rows, recipe.token_grid.seed),
     write=write_packed_rows,
 )
 """Documents of any length in rows of a fixed one."""

@@ -3,13 +3,14 @@
 Documents are ordered by their keyed hashes, independently of shards and workers; the rows that a
 method makes are shuffled by the keyed hash of their first piece. Instead, a column may give the
 order and the groups of documents, or similarity the groups; and rows of similar cost may be
-neighbours (`lc_assets.packing.steps`). Whether a document is held out depends
-on its content alone, as in a grid.
+neighbours (`lc_assets.packing.steps`). Whether a document is held out is
+recorded (`lc_assets.stages.deduplication.sides`), as for a grid.
 
 Memory holds the documents' ids, addresses and digests in Arrow, and four integers per piece: about
 300 bytes per document; with ``similar`` also their words.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,16 +22,16 @@ import pyarrow as pa
 from lc_assets.arrays import Booleans, Floats, Int32s, Int64s
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.builds.settings.longpack import PackingSettings
-from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.builds.tables import PACKED_SPANS, read_table
 from lc_assets.errors import BadInput
+from lc_assets.lake.versions import Published
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.methods import Shape, pack, pack_groups
 from lc_assets.packing.pieces import Packing, aligned, numbered
 from lc_assets.packing.steps import equal_steps, row_costs
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
-from lc_assets.stages.tokens.tokenized_text import held_out
+from lc_assets.stages.deduplication.sides import held_out_in
 from lc_assets.stages.tokens.tokenizing import TERMS
 from lc_assets.vocabulary import SPLITS
 
@@ -62,14 +63,14 @@ class PackingDocuments:
         shards: names of the shards.
         shard: int32, number of each document's shard.
         settings: how they are packed.
-        split: has the seed and the share of held-out documents.
+        held_out: which documents are held out.
     """
 
     table: pa.Table
     shards: tuple[str, ...]
     shard: Int32s
     settings: PackingSettings
-    split: GriddingSettings
+    held_out: Booleans
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -94,16 +95,6 @@ class PackingDocuments:
         return aligned(self.lengths, self.settings.align_tokens or 1)
 
     @cached_property
-    def held_out(self) -> Booleans:
-        """Which documents are held out."""
-        digests = self.table["tokenized_digest"]
-        parts = [
-            held_out(digests.slice(start, LINES_AT_ONCE).to_pylist(), self.split)
-            for start in range(0, len(self), LINES_AT_ONCE)
-        ]
-        return np.concatenate([np.empty(0, np.bool_), *parts])
-
-    @cached_property
     def times(self) -> Int64s:
         """How often each document is packed: once, except where long ones are upsampled; held-out
         ones always once.
@@ -124,27 +115,30 @@ class PackingDocuments:
 
 
 def read_documents(
-    tokens: Path, settings: PackingSettings, split: GriddingSettings
+    tokens: Path, settings: PackingSettings, inputs: Mapping[str, Published], key: str
 ) -> PackingDocuments:
-    """The documents of a token store, with what the settings need of them.
+    """The documents of a token store, with what the settings need of them; and, out of a stage's
+    inputs, which of a partition are held out.
 
     Raises:
+        Mismatch: when nothing was decided on a text.
         CorruptFile: when a table is damaged.
     """
     paths = documents_files(tokens)
     more = [pa.field(name, pa.string()) for name in sorted(settings.fields - {*DOCUMENTS.names})]
     schema = pa.schema([*DOCUMENTS, *more, *(TERMS if settings.similar is not None else ())])
     parts = [read_table(path, schema.names) for path in paths]
+    table = pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
     return PackingDocuments(
-        table=pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table(),
+        table=table,
         shards=tuple(path.name.removesuffix(DOCUMENTS_SUFFIX) for path in paths),
         shard=np.repeat(np.arange(len(parts), dtype=np.int32), [part.num_rows for part in parts]),
         settings=settings,
-        split=split,
+        held_out=np.asarray(held_out_in(inputs, key, table["tokenized_digest"])),
     )
 
 
-def drawn_by(settings: PackingSettings, split: GriddingSettings) -> dict[str, str]:
+def drawn_by(settings: PackingSettings, split_seed: int) -> dict[str, str]:
     """What a plan draws, for its receipt."""
     keys = [
         ("documents", TURN, "id"),
@@ -161,7 +155,7 @@ def drawn_by(settings: PackingSettings, split: GriddingSettings) -> dict[str, st
         name: f"{KEYED_ALGORITHM}, seed {settings.seed}, purpose {purpose!r}, key {key}"
         for name, purpose, key in keys
     }
-    return drawn | {"heldout": f"{KEYED_ALGORITHM}, seed {split.seed}, key tokenized_digest"}
+    return drawn | {"heldout": f"{KEYED_ALGORITHM}, seed {split_seed}, key tokenized_digest"}
 
 
 def plan_packing(documents: PackingDocuments, ends: Ends | None = None) -> dict[str, Packing]:

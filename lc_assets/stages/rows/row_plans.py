@@ -2,10 +2,9 @@
 it is rolled.
 
 Every draw depends on one document only (`lc_assets.tokens.orders`): its priority determines its
-position, its shift the start of its row, the digest of its text its split. So adding or
-withdrawing other documents changes none of them. From its second row on a document draws under
-``id#stretch``; all its rows are in the same split.
-
+position, its shift the start of its row. So adding or withdrawing other documents changes neither.
+From its second row on a document draws under ``id#stretch``. Its side of the split is
+recorded (`lc_assets.stages.deduplication.sides`), for all its rows.
 """
 
 import math
@@ -23,7 +22,6 @@ from lc_assets.builds.tables import ROWS
 from lc_assets.formats.arrays.grid_layout import grid_dtype
 from lc_assets.formats.megatron.stretches import gather
 from lc_assets.randomness import KEYED_ALGORITHM, shuffled
-from lc_assets.stages.tokens.tokenized_text import held_out
 from lc_assets.tokens.orders import priorities, rolled_parts, shifts
 from lc_assets.vocabulary import SPLITS
 
@@ -34,27 +32,29 @@ def drawn_by(seed: int) -> dict[str, str]:
     return {name: f"{KEYED_ALGORITHM}, seed {seed}, key {key}" for name, key in keys}
 
 
-def plan_rows(documents: pa.Table, settings: GriddingSettings) -> pa.Table:
-    """Decide the split of every document, and the position and shift of each of its rows.
+def plan_rows(
+    documents: pa.Table, settings: GriddingSettings, held_out: pa.ChunkedArray | None = None
+) -> pa.Table:
+    """Decide the position and shift of each document's rows.
 
     Args:
         documents: rows of `TOKENIZED` with ``token_shard``, in any order, each of at least
             ``row_tokens`` tokens.
         settings: of the grid.
+        held_out: which documents are held out; by default none.
 
     Returns:
         A table of `ROWS`: train first, each split's rows in order.
     """
-    rows = _cut(documents, settings)
+    held = pa.repeat(False, len(documents)) if held_out is None else held_out
+    rows = _cut(documents.append_column("split", pc.if_else(held, "heldout", "train")), settings)
     keys = row_keys(rows)
     priority = priorities(keys, seed=settings.seed)
-    out = held_out(rows["tokenized_digest"].to_pylist(), settings)
     table = (
         rows.append_column(
             "shift", pa.array(shifts(keys, seed=settings.seed, row_tokens=settings.row_tokens))
         )
         .append_column("priority", pa.array(priority))
-        .append_column("split", pc.if_else(pa.array(out), "heldout", "train"))
         .take(pa.array(shuffled(priority, keys)))
     )
     parts = [table.filter(pc.equal(table["split"], split)) for split in SPLITS]

@@ -48,6 +48,7 @@ from lc_assets.formats.arrays.grid import (
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
+from lc_assets.stages.deduplication.sides import held_out_in
 from lc_assets.stages.rows.row_plans import (
     FALSE_ALARM,
     drawn_by,
@@ -57,6 +58,7 @@ from lc_assets.stages.rows.row_plans import (
     rows_of_documents,
     uniform_on_a_line,
 )
+from lc_assets.stages.tokens.tokenized_text import are_held_out
 from lc_assets.tokens.orders import unroll_rows
 from lc_assets.vocabulary import SPLITS
 
@@ -100,8 +102,7 @@ def write_token_grid(context: BuildContext, staging: StagingFolder) -> Counts:
     Raises:
         Mismatch: when they were made for shorter rows, by an older recipe.
     """
-    snapshot = staging.key
-    settings = context.recipe.token_grid
+    snapshot, settings = staging.key, context.recipe.token_grid
     tokens = staging.inputs[f"token_documents/{snapshot}"]
     shortest = int(tokens.receipt.fingerprint.params["min_tokens"])
     if shortest < settings.row_tokens:
@@ -111,7 +112,8 @@ def write_token_grid(context: BuildContext, staging: StagingFolder) -> Counts:
             "one first"
         )
     documents = _documents(tokens.folder)
-    rows = plan_rows(documents, settings)
+    held_out = held_out_in(staging.inputs, snapshot, documents["tokenized_digest"])
+    rows = plan_rows(documents, settings, held_out)
     write_table(staging.folder / ROWS_FILE, rows)
     tasks = [task for split in SPLITS for task in _tasks(tokens, staging, split, rows, settings)]
     create_group(staging.folder)
@@ -327,7 +329,7 @@ STAGE = Stage(
         "rolled and split, as Zarr, with their documents."
     ),
     code_version="4",
-    reads={"token_documents": SAME_SNAPSHOT},
+    reads={"token_documents": SAME_SNAPSHOT, "heldout_pairs": SAME_SNAPSHOT.only_if(are_held_out)},
     params=lambda recipe, _: plain(recipe.token_grid),
     checks=(
         reads_all_upstream_documents("token_documents"),

@@ -1,22 +1,18 @@
-"""The text of a document as it is tokenized, its digest, and the side of the split that it is on.
+"""The text of a document as it is tokenized, and its digest.
 
 Personal data are replaced first, where ``[token_documents.privacy]`` names kinds. Duplicates are
-looked for among these texts, and their digests decide the split: so one text is on one side,
-whatever addresses of pages it was found under and whatever was replaced in it.
+looked for among these texts.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from lc_assets.arrays import Booleans
 from lc_assets.builds.recipe import Recipe, plain
 from lc_assets.builds.settings.common import PrivacySettings
-from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.text.privacy.replacing import Replaced, replace_personal
-from lc_assets.tokens.orders import heldout
 
 
 def tokenized_text(line: Mapping[str, Any], privacy: PrivacySettings) -> Replaced:
@@ -76,8 +72,3 @@ def text_digest(text: bytes) -> str:
 def are_held_out(recipe: Recipe) -> bool:
     """Whether any documents are held out."""
     return recipe.token_grid.heldout_fraction > 0
-
-
-def held_out(digests: Sequence[str], split: GriddingSettings) -> Booleans:
-    """Which documents are held out, by the digests of their texts as tokenized."""
-    return heldout(digests, seed=split.seed, fraction=split.heldout_fraction)

@@ -15,9 +15,10 @@ from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.builds.tables import FILTERED
 from lc_assets.counts import Counts
 from lc_assets.execution.local import LocalExecutor
+from lc_assets.stages.deduplication.heldout_pairs import held_out
 from lc_assets.stages.links.link_tables import ALIASES, PAGE_LINKS
 from lc_assets.stages.longpack.claiming import Claims, claim_links
-from lc_assets.stages.tokens.tokenized_text import held_out, text_digest
+from lc_assets.stages.tokens.tokenized_text import text_digest
 from lc_assets.text.links.page_keys import page_key
 from lc_assets_tests.builders import WORDS
 from lc_assets_tests.reference.link_claims import SNAPSHOT, World
