@@ -288,21 +288,16 @@ class World:
         """Add what a build withdraws now to what was withdrawn before."""
         documents, least = self.documents(), self.recipe.filtered_documents.min_words
         filtered = {of for of in documents.values() if len(of.text.split()) >= least}
-        self.listed |= {
-            record.digest
+        listed = {
+            record
             for name, record in documents.items()
             if not set(self._values(name, record).items()).isdisjoint(self.entries)
         }
+        self.listed |= {record.digest for record in listed}
         self.withdrawn |= {record for record in filtered if record.digest in self.listed}
         texts = {record.text for record in self.withdrawn}
         self.withdrawn |= {record for record in filtered if record.text in texts}
         self.listed |= {record.digest for record in self.withdrawn}
-        listed = {
-            record
-            for name, record in documents.items()
-            for kind, value in self._values(name, record).items()
-            if kind != "domain" and (kind, value) in self.entries
-        }
         if self.recipe.near_duplicate_pairs.near:
             listed |= self.withdrawn & filtered
         bound = self.recipe.removed_documents.threshold + SURE

@@ -218,21 +218,33 @@ class ScannedTable:
 
     def find_all(self, wanted: Sequence[tuple[Kind, str]]) -> list[tuple[int, dict[str, Any]]]:
         """See `KeyedTable.find_all`."""
-        numbers: dict[Kind, dict[str, int]] = {}
-        for number, (kind, value) in enumerate(wanted):
-            numbers.setdefault(kind, {})[value] = number
         table = read_table(self.path, self.columns)
-        table = table.filter(_may_be_found(table, numbers))
-        hits = [
-            (of_kind[value], place)
-            for place, line in enumerate(table.select(["id", "url", "digest"]).to_pylist())
-            for kind, of_kind in numbers.items()
-            for value in values_of(kind, line)
-            if value in of_kind
-        ]
-        return [(number, table.slice(place, 1).to_pylist()[0]) for number, place in sorted(hits)]
+        hits = lines_found(table, wanted)
+        lines = table.take(pa.array([line for _, line in hits], pa.int64())).to_pylist()
+        return [(number, line) for (number, _), line in zip(hits, lines, strict=True)]
 
 
+def lines_found(table: pa.Table, wanted: Sequence[tuple[Kind, str]]) -> list[tuple[int, int]]:
+    """Which lines of a table, by number, are found by any of some normal values, by number too;
+    ascending by the latter. The table has ``id``, ``url``, ``digest`` and perhaps ``text_digest``.
+    """
+    numbers: dict[Kind, dict[str, int]] = {}
+    for number, (kind, value) in enumerate(wanted):
+        numbers.setdefault(kind, {})[value] = number
+    places = pc.indices_nonzero(_may_be_found(table, numbers))
+    names = [name for name in DESCRIBED if name in table.column_names]
+    lines = table.select(names).take(places)
+    return sorted(
+        (of_kind[value], place)
+        for place, line in zip(places.to_pylist(), lines.to_pylist(), strict=True)
+        for kind, of_kind in numbers.items()
+        for value in values_of(kind, line)
+        if value in of_kind
+    )
+
+
+DESCRIBED = ("id", "url", "digest", "text_digest")
+"""What a document is found by."""
 _HOST = r"(?s)^([^/?#\\]*[/\\]+[^/?#\\]*).*"
 """The beginning of an address that its host is read from."""
 
@@ -243,7 +255,8 @@ def _may_be_found(table: pa.Table, wanted: Mapping[Kind, Collection[str]]) -> pa
     """
     found = pc.is_in(table["id"], pa.array(wanted.get("document", ()), pa.string()))
     digests = pa.array(wanted.get("digest", ()), pa.string())
-    found = pc.or_kleene(found, pc.is_in(table["digest"], digests))
+    for name in {*DESCRIBED[2:]}.intersection(table.column_names):
+        found = pc.or_kleene(found, pc.is_in(table[name], digests))
     hosts = {domains_above(host_of(address))[:1] for address in wanted.get("url", ())}
     if () in hosts:
         return pc.is_valid(table["id"])  # an address without a host may be written anyhow

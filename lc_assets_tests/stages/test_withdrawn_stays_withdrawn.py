@@ -9,10 +9,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 from lc_assets.builds.building import check_input_of
 from lc_assets.builds.stage import BuildContext, Built
 from lc_assets.builds.tables import REMEMBERED, write_table
+from lc_assets.cli.app import app
 from lc_assets.errors import BadInput, DamagedInput
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS
 from lc_assets.lake.lake import Lake
@@ -21,14 +23,14 @@ from lc_assets.stages.planning import keys_of, plan
 from lc_assets.stages.releases.auditing import Audit
 from lc_assets.stages.releases.pruning import carry_out, needed_versions, plan_pruning, plan_purge
 from lc_assets.stages.rows.token_grid import rows_table
-from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
+from lc_assets.stages.withdrawal import matching, withdrawn_documents as withdrawing
 from lc_assets.stages.withdrawal.contents import nothing_withdrawn_is_served, versions_with
-from lc_assets.stages.withdrawal.matching import (
+from lc_assets.stages.withdrawal.matching import named_by
+from lc_assets.stages.withdrawal.remembering import (
     BEFORE,
     MEMORY,
-    named_by,
     remembered_digests,
-    remembered_lines,
+    remembered_in,
 )
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import (
@@ -36,6 +38,7 @@ from lc_assets_tests.builders import (
     TAGS,
     deduplication,
     made_up_text,
+    recipe_file,
     tiny_context,
     tiny_upstream,
     write_shard,
@@ -360,7 +363,7 @@ def test_the_check_finds_what_was_forgotten(history, tmp_path, forget):
     history.build()
     folder = shutil.copytree(history.table.folder, tmp_path / "copy")
     found = replace(check_input_of(history.lake, history.table), folder=folder)
-    lines = remembered_lines(found)
+    lines = remembered_in(found).to_pylist()
     assert len(lines) == 3
     write_table(
         folder / MEMORY,
@@ -426,10 +429,31 @@ def test_near_copies_are_found_where_near_duplicates_are_not_looked_for(history)
     assert of(NEW, 0) not in history.served_now()
 
 
-def test_near_copies_of_a_dropped_domain_are_not_looked_for(history, texts):
-    """They may be millions."""
+@pytest.mark.parametrize("near", [True, False])
+@pytest.mark.parametrize("most", [2, 1])
+def test_near_copies_of_the_dropped_pages_of_a_domain_go(history, texts, monkeypatch, most, near):
+    """Unless it has more of them than texts are read again for."""
+    monkeypatch.setattr(matching, "MOST_OF_DOMAIN", most)
+    history = history.changed("near_duplicate_pairs", near=near)
     history.put(OLD, texts[:2], duplicates=[0])
     history.put(NEW, [texts[2], texts[3]])
     history.say("withdrawn", ("domain", "site0.example.org"))
     history.build()
-    assert history.served() == {of(OLD, 1), of(NEW, 1)}
+    assert history.withdrawn() == {of(NEW, 0): "listed"} | (
+        {of(NEW, 1): "near duplicate"} if most == 2 else {}
+    )
+    assert history.served() == {of(OLD, 1)} | ({of(NEW, 1)} if most == 1 else set())
+
+
+def test_a_dry_run_names_near_copies_of_a_dropped_document(history, texts):
+    """If the source is there; otherwise it says that they are not known."""
+    history.put(OLD, texts[:2], duplicates=[0])
+    history.build()
+    recipe = recipe_file(history.folder / "recipe.toml", history.context.recipe)
+    words = ["withdraw", str(history.lake.root), "--document", of(OLD, 0), "--reason", "asked for"]
+    words += ["--dry-run", "--recipe", str(recipe), "--upstream"]
+    said = CliRunner().invoke(app, [*words, str(history.folder / "upstream")]).stdout
+    assert of(NEW, 0) in said
+    assert "near duplicate" in said
+    nowhere = CliRunner().invoke(app, [*words, str(history.folder / "nowhere")])
+    assert "no filtered document matches" in nowhere.stdout, nowhere

@@ -3,19 +3,23 @@ needs, and withdraw documents.
 """
 
 import datetime as dt
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.recipe_files import read_recipe
+from lc_assets.builds.stage import BuildContext, StagingFolder
 from lc_assets.cli import options
 from lc_assets.cli.inspect.show import end_with
 from lc_assets.cli.lakes.plan import LakeOptions, recipe_of_lake
 from lc_assets.cli.printing import facts, heading, print_error, say, sized, table
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, NotPublished, Unreachable
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.lists.withdrawal_lists import (
     Withdrawal,
     append_withdrawal,
@@ -23,19 +27,22 @@ from lc_assets.formats.lists.withdrawal_lists import (
     line_of,
 )
 from lc_assets.lake.bucket_lake import open_lake
-from lc_assets.lake.lake import Lake
+from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.releases import gone_of, read_release, release_names
+from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.releases import pruning, releasing
 from lc_assets.stages.releases.pruning import Pruning
 from lc_assets.stages.withdrawal import reporting
-from lc_assets.stages.withdrawal.matching import (
+from lc_assets.stages.withdrawal.matching import Found, resolve
+from lc_assets.stages.withdrawal.remembering import (
     moved_documents,
     remembered_digests,
-    remembered_lines,
-    resolve,
+    remembered_in,
 )
 from lc_assets.stages.withdrawal.reporting import affected_by, partitions_to_rebuild
+from lc_assets.stages.withdrawal.similar import near_copies
 from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, withdrawn_lines
+from lc_assets.vocabulary import REDPAJAMA_V2
 
 STILL_HELD = 3
 
@@ -190,8 +197,10 @@ def withdraw(
     ] = False,
     recipe: options.Recipe = None,
     withdrawn: options.Withdrawn = "",
+    upstream: options.Upstream = REDPAJAMA_V2,
 ) -> None:
-    """Add an entry to a withdrawal list and show what it affects, before anything is built.
+    """Add an entry to a withdrawal list and show what it affects, near copies included, before
+    anything is built.
 
     Takes one of --document, --url, --domain, --digest, with --reason and --list; or --report. See
     docs/withdrawal.md.
@@ -217,7 +226,7 @@ def withdraw(
     ((kind, value),) = named.items()
     today = dt.datetime.now(dt.UTC).date().isoformat()
     entry = Withdrawal.of((kind, value, reason, date or today))
-    _show_affected(folder, entry, settings)
+    _show_affected(folder, entry, settings, upstream)
     if listed is not None and not dry_run:
         _append(listed, entry, settings)
 
@@ -236,13 +245,12 @@ def _append(path: Path, entry: Withdrawal, recipe: Recipe) -> None:
     )
 
 
-def _show_affected(lake: Lake, entry: Withdrawal, recipe: "Recipe") -> None:
-    """Print the documents that an entry matches, and what will be rebuilt."""
-    published = (found for stage in STAGE.upstream for found in lake.published(stage).values())
-    found = resolve([entry], {found.name: found for found in published}, recipe)
+def _show_affected(lake: Lake, entry: Withdrawal, recipe: Recipe, upstream: str) -> None:
+    """Print the documents that an entry withdraws, and what will be rebuilt."""
+    found = _withdrawn_by(lake, entry, recipe, upstream)
     lines = found.withdrawn
     if not lines:
-        n_dropped = len(found.remembered)
+        n_dropped = found.remembered.num_rows
         say(
             f"no filtered document matches {entry.kind} {entry.value}, {n_dropped:,} dropped ones "
             "do; it will apply to later snapshots"
@@ -265,12 +273,37 @@ def _show_affected(lake: Lake, entry: Withdrawal, recipe: "Recipe") -> None:
     )
 
 
+def _withdrawn_by(lake: Lake, entry: Withdrawal, recipe: Recipe, upstream: str) -> Found:
+    """What an entry would withdraw; near copies of dropped documents if the source is there."""
+    published = (found for stage in STAGE.upstream for found in lake.published(stage).values())
+    inputs = {found.name: found for found in published}
+    executor = LocalExecutor(workers=1)
+    context = BuildContext(lake=lake, upstream=Upstream(upstream), recipe=recipe, executor=executor)
+
+    def near(sources: Iterable[dict[str, Any]]) -> dict[str, tuple[float, str]]:
+        made_of = STAGE.fingerprint({}, GLOBAL, {})
+        try:
+            with TemporaryDirectory() as folder:
+                return near_copies(
+                    context,
+                    StagingFolder(
+                        folder=Path(folder), fingerprint=made_of, inputs=inputs, outside={}
+                    ),
+                    sources,
+                )
+        except (Unreachable, NotPublished) as error:
+            say(f"near copies of documents that the filter dropped are not shown: {error}")
+            return {}
+
+    return resolve([entry], inputs, recipe, near)
+
+
 def _show_report(lake: Lake, recipe: Recipe) -> None:
     """Print withdrawals by date and reason, what is remembered, and the versions that still contain
     withdrawn documents.
     """
     published = lake.partition(STAGE.name).require()
-    lines, remembered = withdrawn_lines(published), remembered_lines(published)
+    lines, remembered = withdrawn_lines(published), remembered_in(published)
     by_reason = reporting.withdrawn_by_reason(lake, lines)
     heading("Withdrawn, by date and reason")
     table(reporting.COLUMNS, [tuple(line.values()) for line in by_reason])
@@ -289,7 +322,7 @@ def _show_report(lake: Lake, recipe: Recipe) -> None:
         f"{len(lines):,} documents are withdrawn, {served:,} of them are still served"
         + ("" if not served else ": see `lc plan`")
     )
-    say(f"{len(remembered):,} contents are remembered")
+    say(f"{remembered.num_rows:,} contents are remembered")
     for name in moved_documents(remembered, entries_of(recipe.withdrawn_documents.lists)):
         say(f"{name} is listed, and another content has stood there before: name the digest")
     say("`lc prune --purge` deletes versions that are not published")

@@ -39,7 +39,8 @@ from lc_assets.stages.lineage import row_lineage
 from lc_assets.stages.lineage.tracing import sources_of
 from lc_assets.stages.longpack.page_index import page_index
 from lc_assets.stages.withdrawal import withdrawn_documents
-from lc_assets.stages.withdrawal.matching import named_by, remembered_digests, remembered_lines
+from lc_assets.stages.withdrawal.matching import named_by
+from lc_assets.stages.withdrawal.remembering import remembered_digests, remembered_in
 from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_document_id
 
@@ -192,9 +193,9 @@ def nothing_withdrawn_is_served(lake: Lake, recipe: Recipe, published: Published
     settings = recipe.withdrawn_documents
     entries, reinstated = named_by(settings)
     withdrawn = lake.partition("withdrawn_documents").current()
-    remembered = [] if withdrawn is None else remembered_lines(withdrawn)
+    n_remembered = 0 if withdrawn is None else remembered_in(withdrawn).num_rows
     served: list[str] = []
-    if not entries and not remembered:
+    if not entries and not n_remembered:
         wrong, right = [], "no list names anything"
     elif withdrawn is None:
         wrong, right = ["`withdrawn_documents` was never materialized"], ""
@@ -209,7 +210,7 @@ def nothing_withdrawn_is_served(lake: Lake, recipe: Recipe, published: Published
         if served:
             wrong += [f"{len(served):,} withdrawn documents are served, such as {served[0]}"]
         right = (
-            f"{len(entries):,} entries, {len(names):,} documents and {len(remembered):,} "
+            f"{len(entries):,} entries, {len(names):,} documents and {n_remembered:,} "
             "remembered contents sought, none is served"
         )
     return CheckResult(

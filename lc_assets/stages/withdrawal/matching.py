@@ -17,36 +17,50 @@ What was withdrawn once is remembered by its digests, with the entry that did it
 withdrawn when its rule, its line number or the list changes, until a list of reinstated documents
 names it.
 
-Near duplicates of dropped documents are looked for if an entry names them, but not those of a whole
-domain, which may be millions.
+Near duplicates of dropped documents are looked for if an entry names them, but not those of a
+domain of more than `MOST_OF_DOMAIN`: their texts are read again from the source.
+
+Dropped and remembered documents are held in Arrow, as a domain may have millions.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+import pyarrow as pa
+
+from lc_assets import arrow_compute as pc
 from lc_assets.builds.checks import DROPPED_SUFFIX, dropped_files
 from lc_assets.builds.lookups import KeyedTable, ScannedTable
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import WithdrawalSettings
-from lc_assets.builds.stage import CheckInput
-from lc_assets.builds.tables import REMEMBERED, read_table
+from lc_assets.builds.tables import REMEMBERED
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, entries_of
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
 from lc_assets.stages.documents.document_keys import documents_of, passage_lines
+from lc_assets.stages.withdrawal.remembering import (
+    BEFORE,
+    HOWS,
+    LISTED,
+    NEAR_DUPLICATE,
+    SAME_DIGEST,
+    Sought,
+    merged,
+    named_in,
+    remembered_in,
+)
 from lc_assets.stages.withdrawal.similar import paired_copies
-from lc_assets.text.links.addresses import KINDS, Kind, address_key, normal, values_of
+from lc_assets.text.links.addresses import address_key, values_of
 
-LISTED = "listed"
-SAME_DIGEST = "same digest"
-NEAR_DUPLICATE = "near duplicate"
-BEFORE = "withdrawn before"
-HOWS = (LISTED, SAME_DIGEST, NEAR_DUPLICATE, BEFORE)
-MEMORY = "remembered.parquet"
+LISTED_LINES = REMEMBERED.append(pa.field("entry", pa.int64()))
+"""Rows of `tables.REMEMBERED`, with the number of the entry."""
+MOST_OF_DOMAIN = 4096
+"""Dropped documents that a domain's entry matches, of which near duplicates are looked for."""
+DIGESTS_AT_ONCE = 1 << 14
+"""Digests that are looked up at once, as Python strings."""
 
 Line = dict[str, Any]
-Sought = tuple[Kind, str]
 Tables = Sequence[KeyedTable | ScannedTable]
 NearCopies = Callable[[Iterable[Line]], Mapping[str, tuple[float, str]]]
 """Filtered documents that are near duplicates of some, as `paired_copies` returns them."""
@@ -58,13 +72,13 @@ class Found:
 
     Attributes:
         withdrawn: rows of `tables.WITHDRAWN`, sorted by id: filtered documents, each once.
-        remembered: rows of `tables.REMEMBERED`, sorted: these documents, dropped ones that entries
+        remembered: table of `tables.REMEMBERED`, sorted: these documents, dropped ones that entries
             match, and what was remembered before.
         matched: numbers of the entries that match a document, or did so before.
     """
 
     withdrawn: list[Line]
-    remembered: list[Line]
+    remembered: pa.Table
     matched: set[int]
 
 
@@ -101,29 +115,37 @@ def resolve(
     read = [inputs[name] for name in sorted(inputs)]
     indexes = [documents_of(part) for part in read if part.stage == "document_keys"]
     dropped = [table for part in read for table in _dropped_tables(part)]
-    memory = [line for part in read for line in remembered_lines(part)]
+    memory = pa.concat_tables([REMEMBERED.empty_table(), *map(remembered_in, read)])
     pairs = [part for part in read if part.stage == "near_duplicate_pairs"]
     reinstated = [entry.sought for entry in entries_of(settings.reinstated)]
     search = _Search(
         indexes=indexes,
         pairs=pairs,
         threshold=recipe.removed_documents.threshold,
-        spared=_first_found([*indexes, *dropped], reinstated),
+        spared={line["id"] for _, line in _all_found([*indexes, *dropped], reinstated)},
         near_copies=near,
         are_paired=recipe.near_duplicate_pairs.near,
     )
     sought = [entry.sought for entry in entries]
-    matched = _named_by_memory(sought, memory)
-    listed: list[Line] = []
-    named = _all_found([*indexes, *dropped], sought)
-    for number, document in (*named, *_with_passages(read, indexes, sought)):
+    cells = [dict(zip(COLUMNS, entry.cells, strict=True)) for entry in entries]
+    matched, listed = set[int](), list[Line]()
+    for number, document in (*_all_found(indexes, sought), *_with_passages(read, indexes, sought)):
         matched.add(number)
-        cells = dict(zip(COLUMNS, entries[number].cells, strict=True))
-        listed.append(document | cells | {"how": LISTED, "entry": number})
-    kept = [line for line in memory if not is_reinstated(line, reinstated)]
-    search.withdraw(listed, kept, copies=settings.same_content == "goes")
+        listed.append(document | cells[number] | {"how": LISTED, "entry": number})
+    gone = []
+    for table in dropped:
+        hits = table.find_all(sought)
+        matched |= {number for number, _ in hits}
+        known = {"how": LISTED, "text_digest": ""}
+        gone.append(search.first_of(line | cells[n] | known | {"entry": n} for n, line in hits))
+    rest = [number for number in range(len(sought)) if number not in matched]
+    matched |= {rest[n] for n in named_in(memory, [sought[number] for number in rest])[0]}
+    kept = memory.filter(pc.invert(named_in(memory, reinstated)[1]))
+    search.withdraw(listed, gone, kept, copies=settings.same_content == "goes")
     lines = [search.lines[name] for name in sorted(search.lines)]
-    return Found(withdrawn=lines, remembered=_merged(kept, search.contents), matched=matched)
+    contents = pa.Table.from_pylist(search.contents, schema=REMEMBERED)
+    tables = [kept, *(table.select(REMEMBERED.names) for table in gone), contents]
+    return Found(withdrawn=lines, remembered=merged(pa.concat_tables(tables)), matched=matched)
 
 
 @record
@@ -150,31 +172,40 @@ class _Search:
     lines: dict[str, Line] = field(default_factory=dict)
     contents: list[Line] = field(default_factory=list)
 
-    def withdraw(self, listed: Iterable[Line], memory: Sequence[Line], *, copies: bool) -> None:
-        """Withdraw listed documents, their copies, and what is remembered with its copies."""
-        listed = [line for line in listed if line["id"] not in self.spared]
+    def first_of(self, listed: Iterable[Line]) -> pa.Table:
+        """`LISTED_LINES` of documents that are not reinstated, each by the first entry, by id."""
         first: dict[str, Line] = {}
         for line in sorted(listed, key=lambda line: (line["id"], line["entry"])):
-            first.setdefault(line["id"], line)
-        for line in first.values():
-            if "text_digest" in line:  # of an index
-                self._add(line, line, how=LISTED)
-            else:
-                self.contents.append(line)
+            if line["id"] not in self.spared:
+                first.setdefault(line["id"], line)
+        return pa.Table.from_pylist(list(first.values()), schema=LISTED_LINES)
+
+    def withdraw(
+        self, listed: Iterable[Line], gone: Sequence[pa.Table], memory: pa.Table, *, copies: bool
+    ) -> None:
+        """Withdraw listed documents, copies of these and of dropped ones, and what is remembered
+        with its copies.
+        """
+        documents = {line["id"]: line for line in listed}
+        served = self.first_of(listed)
+        for line in served.to_pylist():
+            self._add(documents[line["id"]] | line, line, how=LISTED)
+        first = pa.concat_tables([served, *gone])
         if copies:
-            for document, source in self._of_digests(list(first.values())):
+            for document, source in self._of_digests(first, lambda line: line["id"]):
                 self._add(document, source, how=SAME_DIGEST)
             self._add_near(set(self.lines))
-        again, closest = set[str](), sorted(memory, key=lambda line: HOWS.index(line["how"]))
-        places = {place for line in memory if line["how"] == LISTED for place in _places_of(line)}
-        for document, source in self._of_digests(closest):
+        found = list(self._of_digests(memory, lambda line: HOWS.index(line["how"])))
+        again, copied = set[str](), [document for document, _ in found]
+        places = set() if copies else _listed_places(memory, copied)
+        for document, source in found:
             if copies or not places.isdisjoint(_places_of(document)):
                 self._add(document, source, how=BEFORE)
                 again |= {document["id"]} if source["how"] != NEAR_DUPLICATE else set()
         if copies:
-            lines = self.lines.items()
-            self._add_near({name for name, of in lines if of["how"] == BEFORE and name in again})
-            self._add_unpaired([*first.values(), *memory])
+            known = self.lines.items()
+            self._add_near({name for name, of in known if of["how"] == BEFORE and name in again})
+            self._add_unpaired(pa.concat_tables([first.select(REMEMBERED.names), memory]))
 
     def _add(self, document: Line, source: Line, *, how: str, similarity: float = 1.0) -> None:
         name = document["id"]
@@ -190,16 +221,24 @@ class _Search:
         }
         self.contents.append(document | entry | {"how": source["how"] if how == BEFORE else how})
 
-    def _of_digests(self, sources: Iterable[Line]) -> Iterator[tuple[Line, Line]]:
-        """Filtered documents with a digest of some documents, each with the first of these."""
-        of_digest: dict[str, Line] = {}
-        for source in sources:
-            for digest in values_of("digest", source):
-                of_digest.setdefault(digest, source)
-        found = _first_found(self.indexes, [("digest", digest) for digest in of_digest])
-        firsts = list(of_digest.values())
-        for number, document in found.values():
-            yield document, firsts[number]
+    def _of_digests(
+        self, sources: pa.Table, turn: Callable[[Line], Any]
+    ) -> Iterator[tuple[Line, Line]]:
+        """Filtered documents with a digest of some documents, each with the first of these by a
+        key.
+        """
+        documents, first = dict[str, Line](), dict[str, tuple[tuple[Any, int], Line]]()
+        digests = sources.select(["digest", "text_digest"]).combine_chunks()
+        for part in digests.to_batches(max_chunksize=DIGESTS_AT_ONCE):
+            some = {digest for column in part.columns for digest in column.to_pylist()} - {""}
+            found = _all_found(self.indexes, [("digest", digest) for digest in some])
+            documents |= {line["id"]: line for _, line in found}
+        for place, line in enumerate(_with_digests(sources, documents.values()).to_pylist()):
+            ranked = (turn(line), place), line
+            for digest in values_of("digest", line):
+                first[digest] = min(first.get(digest, ranked), ranked)
+        for document in documents.values():
+            yield document, min(first[it] for it in values_of("digest", document) if it in first)[1]
 
     def _add_near(self, sources: Collection[str]) -> None:
         """Withdraw the near duplicates of withdrawn documents, each for the most similar one."""
@@ -210,14 +249,15 @@ class _Search:
             known = self.lines[source] | {"id": source}
             self._add(document, known, how=NEAR_DUPLICATE, similarity=-distance)
 
-    def _add_unpaired(self, listed: Iterable[Line]) -> None:
+    def _add_unpaired(self, listed: pa.Table) -> None:
         """Withdraw the near duplicates of listed documents whose pairs are not published."""
+        listed = listed.filter(pc.equal(listed["how"], LISTED))
+        domains = listed.filter(pc.equal(listed["kind"], "domain"))["value"].value_counts()
+        large = [one["values"] for one in domains.to_pylist() if one["counts"] > MOST_OF_DOMAIN]
+        is_large = pc.is_in(listed["value"], value_set=pa.array(large, pa.string()))
+        some = listed.filter(pc.invert(pc.and_(pc.equal(listed["kind"], "domain"), is_large)))
         unpaired = [
-            line
-            for line in listed
-            if line["how"] == LISTED
-            and line["kind"] != "domain"
-            and not (self.are_paired and line["id"] in self.lines)
+            line for line in some.to_pylist() if not (self.are_paired and line["id"] in self.lines)
         ]
         sources, nearest = {line["id"]: line for line in unpaired}, self.near_copies(unpaired)
         found = _first_found(self.indexes, [("document", name) for name in nearest])
@@ -229,6 +269,20 @@ class _Search:
 def _places_of(line: Line) -> set[tuple[str, str]]:
     """Digests of a document, each with its address: the document itself, not a copy."""
     return {(digest, address_key(line["url"])) for digest in values_of("digest", line)}
+
+
+def _listed_places(memory: pa.Table, documents: Iterable[Line]) -> set[tuple[str, str]]:
+    """Places of remembered documents that were listed and have a digest of some documents."""
+    lines = _with_digests(memory, documents).to_pylist()
+    return {place for line in lines if line["how"] == LISTED for place in _places_of(line)}
+
+
+def _with_digests(lines: pa.Table, documents: Iterable[Line]) -> pa.Table:
+    """Those of some lines that have a digest of some documents."""
+    digests = {digest for line in documents for digest in values_of("digest", line)}
+    wanted = pa.array(digests, pa.string())
+    has_one = (pc.is_in(lines[name], value_set=wanted) for name in ("digest", "text_digest"))
+    return lines.filter(pc.or_(*has_one))
 
 
 def _with_passages(
@@ -247,74 +301,6 @@ def _dropped_tables(part: Published) -> list[ScannedTable]:
     if part.stage != "filtered_documents":
         return []
     return list(map(ScannedTable, dropped_files(part.only(f"*{DROPPED_SUFFIX}"))))
-
-
-def remembered_lines(published: Published | CheckInput) -> list[Line]:
-    """Rows of `tables.REMEMBERED` of a version; none of one of another stage, or of code version 1,
-    which had no memory.
-
-    Raises:
-        CorruptFile: if it cannot be read.
-    """
-    if isinstance(published, CheckInput):
-        folder = published.folder
-    else:
-        made = published.receipt.fingerprint
-        if made.stage != "withdrawn_documents" or made.code_version == "1":
-            return []
-        folder = published.only(MEMORY)
-    lines: list[Line] = read_table(folder / MEMORY, REMEMBERED.names).to_pylist()
-    return lines
-
-
-def remembered_digests(withdrawn: Published) -> set[str]:
-    """Digests of what a version remembers, if it withdraws copies too."""
-    if withdrawn.receipt.fingerprint.params.get("same_content") == "stays":
-        return set()
-    lines = remembered_lines(withdrawn)
-    return {digest for line in lines for digest in values_of("digest", line)}
-
-
-def is_reinstated(line: Mapping[str, Any], reinstated: Collection[Sought]) -> bool:
-    """Whether entries of reinstated documents name a remembered one, or the entry that withdrew
-    it.
-    """
-    return bool(reinstated) and not _names_of(line).isdisjoint(reinstated)
-
-
-def _names_of(line: Mapping[str, Any]) -> set[Sought]:
-    """The entries that would match a remembered document, and the one that did."""
-    names = {(kind, value) for kind in KINDS for value in values_of(kind, line)}
-    return names | {(line["kind"], normal(line["kind"], line["value"]))}
-
-
-def _named_by_memory(sought: Sequence[Sought], memory: Iterable[Line]) -> set[int]:
-    names, wanted = set[Sought](), set(sought)
-    for line in memory if wanted else ():
-        names |= wanted & _names_of(line)
-    return {number for number, name in enumerate(sought) if name in names}
-
-
-def moved_documents(remembered: Iterable[Line], entries: Iterable[Withdrawal]) -> list[str]:
-    """Ids that entries name and at which more than one content has stood."""
-    contents: dict[str, set[str]] = {}
-    for line in remembered:
-        if line["how"] == LISTED:
-            content = line["digest"] or line["text_digest"]
-            contents.setdefault(line["id"], set()).add(content)
-    named = [entry.value for entry in entries if entry.kind == "document"]
-    return [name for name in named if len(contents.get(name, set()) - {""}) > 1]
-
-
-def _merged(memory: Iterable[Line], contents: Iterable[Line]) -> list[Line]:
-    """Remembered documents by id and digests, each once, as it was matched most closely."""
-    found: dict[tuple[str, ...], Line] = {}
-    for line in (*memory, *contents):
-        known = {name: line.get(name, "") for name in REMEMBERED.names}
-        key = (known["id"], known["digest"], known["text_digest"])
-        if key not in found or HOWS.index(known["how"]) <= HOWS.index(found[key]["how"]):
-            found[key] = known
-    return [found[key] for key in sorted(found)]
 
 
 def _all_found(tables: Tables, sought: Sequence[Sought]) -> Iterator[tuple[int, Line]]:

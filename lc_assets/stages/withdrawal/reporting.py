@@ -14,7 +14,7 @@ from lc_assets.stages.lineage.spans import Span, span_of_row
 from lc_assets.stages.lineage.whereabouts import mixes_of, samples_of
 from lc_assets.stages.releases.pruning import pinned_versions
 from lc_assets.stages.withdrawal.contents import Held, versions_with
-from lc_assets.stages.withdrawal.matching import HOWS
+from lc_assets.stages.withdrawal.remembering import HOWS
 from lc_assets.vocabulary import parse_document_id
 
 COLUMNS = ("date", "reason", "documents", *HOWS, "still served")

@@ -23,6 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lc_assets import arrow_compute as pc
 from lc_assets.builds.checks import evenly_spaced
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import WithdrawalSettings
@@ -34,24 +35,22 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import REMEMBERED, WITHDRAWN, read_table, write_table
+from lc_assets.builds.tables import WITHDRAWN, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.lists.withdrawal_lists import Withdrawal, entries_of
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.versions import Published
 from lc_assets.stages.documents.document_keys import documents_of
-from lc_assets.stages.withdrawal.matching import (
+from lc_assets.stages.withdrawal.matching import Found, Line, resolve
+from lc_assets.stages.withdrawal.remembering import (
     HOWS,
     LISTED,
     MEMORY,
     NEAR_DUPLICATE,
-    Found,
-    Line,
-    is_reinstated,
     moved_documents,
-    remembered_lines,
-    resolve,
+    named_in,
+    remembered_in,
 )
 from lc_assets.stages.withdrawal.similar import near_copies
 
@@ -78,7 +77,7 @@ def write_withdrawn_documents(context: BuildContext, staging: StagingFolder) -> 
         )
     near = partial(near_copies, context, staging)
     found = resolve(entries, staging.inputs, context.recipe, near)
-    if found.remembered and not are_lists_named(context.recipe):
+    if found.remembered.num_rows and not are_lists_named(context.recipe):
         raise BadInput(
             f"{len(found.remembered):,} withdrawn contents are remembered, but the recipe names no "
             "list of withdrawals any more: name one, or name their entries in a list of "
@@ -103,11 +102,9 @@ def _require_matches(settings: WithdrawalSettings, matched: Collection[tuple[str
 
 
 def _written(staging: StagingFolder, entries: Sequence[Withdrawal], found: Found) -> Counts:
-    for name, lines, schema in (
-        (TABLE, found.withdrawn, WITHDRAWN),
-        (MEMORY, found.remembered, REMEMBERED),
-    ):
-        write_table(staging.folder / name, pa.Table.from_pylist(lines, schema=schema))
+    table = pa.Table.from_pylist(found.withdrawn, schema=WITHDRAWN)
+    write_table(staging.folder / TABLE, table)
+    write_table(staging.folder / MEMORY, found.remembered)
     n_withdrawn = len(found.withdrawn)
     extra = _counted(found.withdrawn) | {
         "entries": len(entries),
@@ -137,9 +134,12 @@ def the_withdrawn_add_up(check_input: CheckInput) -> CheckResult:
     """No document occurs twice, the counts match the receipt, and every document of the same
     content refers to a remembered one of the same entry.
     """
-    lines, remembered = withdrawn_lines(check_input), remembered_lines(check_input)
+    lines, remembered = withdrawn_lines(check_input), remembered_in(check_input)
     by_id = {line["id"]: line for line in lines}
-    entries = {(line["id"], line["kind"], line["value"]) for line in remembered}
+    sources = pa.array({line["for_id"] for line in lines}, pa.string())
+    named = remembered.filter(pc.is_in(remembered["id"], value_set=sources))
+    columns = (named[name].to_pylist() for name in ("id", "kind", "value"))
+    entries = set(zip(*columns, strict=True))
     extra = check_input.counts.extra
     counted = _counted(lines)
     wrong = [line["id"] for line in lines if not _has_its_reason(line, by_id, entries)]
@@ -203,16 +203,14 @@ def what_was_withdrawn_is_remembered(check_input: CheckInput) -> CheckResult:
     """All that the version before remembered is remembered, unless it is reinstated; and so is
     every withdrawn document.
     """
-    known = {_content(line) for line in remembered_lines(check_input)}
-    reinstated = _spared(check_input)
-    forgotten = [
-        line["id"]
-        for published in check_input.inputs.values()
-        for line in remembered_lines(published)
-        if _content(line) not in known and not is_reinstated(line, reinstated)
-    ]
-    ids = {name for name, _, _ in known}
-    forgotten += [line["id"] for line in withdrawn_lines(check_input) if line["id"] not in ids]
+    ours, reinstated, forgotten = remembered_in(check_input), _spared(check_input), list[str]()
+    known = _contents(ours)
+    for published in check_input.inputs.values():
+        before = remembered_in(published)
+        stays = pc.or_(pc.is_in(_contents(before), known), named_in(before, reinstated)[1])
+        forgotten += before["id"].filter(pc.invert(stays)).to_pylist()
+    ids = pa.array([line["id"] for line in withdrawn_lines(check_input)], pa.string())
+    forgotten += ids.filter(pc.invert(pc.is_in(ids, ours["id"]))).to_pylist()
     return CheckResult(
         passed=not forgotten,
         message=f"{len(known):,} contents remembered, {len(forgotten):,} forgotten"
@@ -221,8 +219,10 @@ def what_was_withdrawn_is_remembered(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _content(line: Line) -> tuple[str, str, str]:
-    return line["id"], line["digest"], line["text_digest"]
+def _contents(remembered: pa.Table) -> pa.ChunkedArray:
+    """Ids and digests of remembered documents, as one string each."""
+    columns = (remembered[name] for name in ("id", "digest", "text_digest"))
+    return pc.binary_join_element_wise(*columns, "\n")
 
 
 def _spared(check_input: CheckInput) -> list[Any]:
@@ -287,7 +287,7 @@ STAGE = Stage(
         "near_duplicate_pairs": _ALL,
         "filtered_documents": _ALL.summarized(),
     },
-    remembers=lambda published: bool(remembered_lines(published)),
+    remembers=lambda published: remembered_in(published).num_rows > 0,
     params=_params,
     checks=(
         the_withdrawn_add_up,
