@@ -3,6 +3,7 @@ or one line says what is not allowed. Only root can become two users; others ski
 """
 
 import contextlib
+import gc
 import os
 import shutil
 import tempfile
@@ -34,6 +35,7 @@ WRITING = (
 @contextlib.contextmanager
 def acting_as(user: int, group: int, umask: int) -> Iterator[None]:
     """Take another user's rights to files, and a umask."""
+    gc.collect()  # root's semaphores, which the other user could not remove
     before = os.umask(umask)
     groups = os.getgroups()
     os.setgroups([])

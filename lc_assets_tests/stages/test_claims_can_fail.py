@@ -82,6 +82,22 @@ def lose_a_line(check_input: CheckInput, pattern: str) -> CheckInput:
     return check_input
 
 
+def edit_sides(check_input: CheckInput, change: Callable[[list], list]) -> CheckInput:
+    edit_column(check_input.folder / "sides.parquet", "side", change)
+    return check_input
+
+
+def put_a_text_on_both_sides(check_input: CheckInput) -> CheckInput:
+    def again(table: pa.Table) -> pa.Table:
+        line = table.slice(0, 1).to_pylist()[0]
+        other = {"train": "heldout"}.get(line["side"], "train")
+        more = pa.Table.from_pylist([line | {"side": other}], schema=table.schema)
+        return pa.concat_tables([table, more])
+
+    edit_table(check_input.folder / "sides.parquet", again)
+    return check_input
+
+
 def repeat_the_first_id(check_input: CheckInput, pattern: str) -> CheckInput:
     edit_column(first(check_input.folder, pattern), "id", lambda ids: [ids[0], *ids[:-1]])
     return check_input
@@ -588,6 +604,17 @@ SPOILS = [
     ("blended_mix", "every_sample_can_be_found", take_a_sample_twice),
     ("blended_mix", "every_sample_can_be_found", lose_an_index),
     ("blended_mix", "the_blend_keeps_its_shares", take_from_one_source_first),
+    (
+        "heldout_pairs",
+        "every_text_is_on_one_side",
+        lambda found: lose_a_line(found, "sides.parquet"),
+    ),
+    (
+        "heldout_pairs",
+        "every_text_is_on_one_side",
+        lambda found: edit_sides(found, lambda sides: ["", *sides[1:]]),
+    ),
+    ("heldout_pairs", "every_text_is_on_one_side", put_a_text_on_both_sides),
 ]
 
 

@@ -150,7 +150,7 @@ def test_a_kill_anywhere_leaves_the_old_or_the_new(versions, stage, published):
 
 
 @pytest.mark.parametrize(
-    ("stage", "kill_at"), [("filtered_documents", 8), ("token_documents", 11), ("token_grid", 11)]
+    ("stage", "kill_at"), [("filtered_documents", 8), ("token_documents", 11), ("token_grid", 12)]
 )
 def test_a_machine_that_dies_again_and_again_gets_there(versions, stage, kill_at):
     """Killed at the same flush of every run: finished shards are not done again, so the runs end,

@@ -8,8 +8,10 @@ from collections import Counter
 import numpy as np
 from hypothesis import given, strategies as st
 
+from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.randomness import shuffled
-from lc_assets.tokens.orders import heldout, interleave, priorities, shifts
+from lc_assets.stages.deduplication.heldout_pairs import held_out
+from lc_assets.tokens.orders import interleave, priorities, shifts
 from lc_assets_tests.reference.riffle import slow_riffle
 
 SEEDS = st.integers(0, 2**63)
@@ -145,27 +147,27 @@ def test_shifts_lie_within_the_row(ids, seed, row_tokens):
     assert all(0 <= shift < row_tokens for shift in drawn.tolist())
 
 
+def held(keys, seed, fraction):
+    return held_out(keys, GriddingSettings(seed=seed, heldout_fraction=fraction))
+
+
 @given(IDS, SEEDS, st.floats(0, 1), st.floats(0, 1))
 def test_a_larger_fraction_holds_out_a_superset(keys, seed, one, other):
     """So a held-out set can grow without giving a document back."""
-    smaller, larger = (
-        heldout(keys, seed=seed, fraction=fraction) for fraction in sorted((one, other))
-    )
+    smaller, larger = (held(keys, seed, fraction) for fraction in sorted((one, other)))
     assert not (smaller & ~larger).any()
 
 
 def test_zero_and_one_are_exact():
     """Nothing, and everything."""
     keys = [str(number) for number in range(2_000)]
-    assert not heldout(keys, seed=1, fraction=0.0).any()
-    assert heldout(keys, seed=1, fraction=1.0).all()
+    assert not held(keys, 1, 0.0).any()
+    assert held(keys, 1, 1.0).all()
 
 
 def test_the_held_out_share_is_the_fraction():
     """100,000 keys at 1/128: a count six standard deviations (27.8 each) from 781.25 comes once in
     a billion tests.
     """
-    n_heldout = int(
-        heldout([str(number) for number in range(100_000)], seed=1, fraction=1 / 128).sum()
-    )
+    n_heldout = int(held([str(number) for number in range(100_000)], 1, 1 / 128).sum())
     assert abs(n_heldout - 781.25) < 6 * 27.8

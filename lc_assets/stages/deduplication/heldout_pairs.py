@@ -23,7 +23,14 @@ from lc_assets.arrays import Booleans, Int64s, UInt64s
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.rows import GriddingSettings
-from lc_assets.builds.stage import THIS_AND_OLDER, BuildContext, Stage, StagingFolder
+from lc_assets.builds.stage import (
+    THIS_AND_OLDER,
+    BuildContext,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+)
 from lc_assets.builds.tables import read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.npy import read_npy, write_npy
@@ -45,7 +52,7 @@ from lc_assets.stages.documents.document_keys import SKETCHES_FILE
 from lc_assets.stages.tokens.tokenized_text import are_held_out, privacy_params
 from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.sketches import SketchIndex, index_sketches, similar_sketches
-from lc_assets.vocabulary import parse_document_id
+from lc_assets.vocabulary import SPLITS, parse_document_id
 
 TABLE = "near_pairs.parquet"
 """Of `lc_assets.stages.deduplication.near_duplicate_pairs.NEAR_PAIRS`, which share no band."""
@@ -160,6 +167,22 @@ def parts_of(keys: Path, filtered: Published, places: Numbers) -> tuple[Part, ..
     )
 
 
+def every_text_is_on_one_side(check_input: CheckInput) -> CheckResult:
+    """Each filtered document has its side, in the order of the keys, and no text has two."""
+    sides = read_table(check_input.folder / SIDES_FILE, SIDES.names)
+    path = keyed_tables(check_input.inputs)[check_input.fingerprint.key]
+    are_in_order = read_table(path, SIDES.names[:1]).equals(sides.select([0]))
+    n_texts = len(sides["tokenized_digest"].unique())
+    n_twice = sides.group_by(SIDES.names).aggregate([]).num_rows - n_texts
+    n_unknown = len(sides) - pc.sum(pc.is_in(sides["side"], value_set=pa.array(SPLITS))).as_py()
+    return CheckResult(
+        passed=are_in_order and not n_twice and not n_unknown,
+        message=f"{len(sides):,} documents, {n_texts:,} texts; {n_twice:,} on both sides, "
+        f"{n_unknown:,} on none; {'' if are_in_order else 'not '}in the order of the keys",
+        values={"texts": n_texts},
+    )
+
+
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     return {
         "evidence_floor": recipe.near_duplicate_pairs.evidence_floor,
@@ -178,7 +201,7 @@ STAGE = Stage(
     code_version="2",
     reads={"filtered_documents": THIS_AND_OLDER.summarized(), "document_keys": THIS_AND_OLDER},
     params=_params,
-    checks=(the_pairs_add_up, pairs_are_as_alike_as_they_say),
+    checks=(the_pairs_add_up, pairs_are_as_alike_as_they_say, every_text_is_on_one_side),
     columns=NEAR_PAIRS,
     wanted=are_held_out,
     job="snapshot_documents",

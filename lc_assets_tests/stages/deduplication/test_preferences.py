@@ -51,5 +51,5 @@ def test_who_stays_and_why(tmp_path, words, stays, why_rather_than_old):
 
 @pytest.mark.parametrize("words", ["best", "source=", "newest;oldest"])
 def test_an_unknown_preference_names_those_there_are(words):
-    with pytest.raises(BadInput, match="newest, oldest, longest, best_perplexity and source=NAME"):
+    with pytest.raises(BadInput, match="source=NAME, newest, oldest, longest, best_perplexity"):
         RemovalSettings(prefer=(words,))
