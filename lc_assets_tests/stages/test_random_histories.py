@@ -263,6 +263,7 @@ def test_some_histories(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900 + 20 * STEPS)  # a step takes one CPU-second
 def test_many_histories(tmp_path):
     """Every third step is compared with a build from nothing."""
     started = time.process_time()
