@@ -174,7 +174,8 @@ def every_text_is_on_one_side(check_input: CheckInput) -> CheckResult:
     are_in_order = read_table(path, SIDES.names[:1]).equals(sides.select([0]))
     n_texts = len(sides["tokenized_digest"].unique())
     n_twice = sides.group_by(SIDES.names).aggregate([]).num_rows - n_texts
-    n_unknown = len(sides) - pc.sum(pc.is_in(sides["side"], value_set=pa.array(SPLITS))).as_py()
+    is_known = pc.is_in(sides["side"], value_set=pa.array(SPLITS))
+    n_unknown = len(sides) - len(sides.filter(is_known))
     return CheckResult(
         passed=are_in_order and not n_twice and not n_unknown,
         message=f"{len(sides):,} documents, {n_texts:,} texts; {n_twice:,} on both sides, "
