@@ -430,6 +430,21 @@ def test_near_copies_are_found_where_near_duplicates_are_not_looked_for(history)
 
 
 @pytest.mark.parametrize("near", [True, False])
+@pytest.mark.parametrize("measure", ["jaccard", "containment"])
+def test_near_copies_are_compared_by_the_measure_of_the_chain(history, texts, near, measure):
+    """A page that holds a dropped one and as many words again: half of all shingles, all of the
+    shorter one's.
+    """
+    history = history.changed("removed_documents", prefer=("longest",))
+    history = history.changed("near_duplicate_pairs", near=near, measure=measure)
+    history.put(OLD, texts[:2], duplicates=[0])
+    history.put(NEW, [f"{texts[0]} {texts[2]}"])
+    history.say("withdrawn", ("document", of(OLD, 0)))
+    history.build()
+    assert history.withdrawn() == ({} if measure == "jaccard" else {of(NEW, 0): "near duplicate"})
+
+
+@pytest.mark.parametrize("near", [True, False])
 @pytest.mark.parametrize("most", [2, 1])
 def test_near_copies_of_the_dropped_pages_of_a_domain_go(history, texts, monkeypatch, most, near):
     """Unless it has more of them than texts are read again for."""

@@ -209,7 +209,7 @@ def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
         line
         for line in chosen
         if not {line["a"], line["b"]} <= sets.keys()
-        or abs(_alike(*sets[line["a"]], *sets[line["b"]], measure) - line["similarity"]) > 1e-12
+        or abs(alike(*sets[line["a"]], *sets[line["b"]], measure) - line["similarity"]) > 1e-12
     ]
     return CheckResult(
         passed=not wrong,
@@ -219,9 +219,10 @@ def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _alike(
+def alike(
     ours: Hashes, our_chars: int, theirs: Hashes, their_chars: int, measure: Measure
 ) -> float:
+    """How similar two texts are, by their shingles and characters."""
     if measure == "jaccard":
         return jaccard(ours, theirs)
     return containment(ours, theirs, our_chars - their_chars)

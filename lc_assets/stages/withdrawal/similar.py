@@ -4,8 +4,10 @@ duplicates are not looked for.
 
 Texts of the latter are read again from the source. Their sketches
 (`lc_assets.text.duplicates.sketches`) are looked up among those of the filtered documents, and
-pairs that may be as similar as the threshold are compared by their texts. What the source no longer
-has, or has with another digest, is not compared.
+pairs that may be as similar as the threshold are compared by their texts, by the measure of
+`near_duplicate_pairs`; by containment all pairs whose sketches share a hash, which those of a
+Jaccard index J do with a probability of 1 - (1 - J)³². What the source no longer has, or has with
+another digest, is not compared.
 """
 
 import contextlib
@@ -28,12 +30,12 @@ from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.document_signatures import shingles_of
 from lc_assets.stages.deduplication.heldout_pairs import candidates, parts_of
 from lc_assets.stages.deduplication.index import keyed_tables
-from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE
+from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE, alike
 from lc_assets.stages.documents.document_keys import SKETCHES_FILE
 from lc_assets.stages.documents.measuring import described
 from lc_assets.stages.documents.shard_inputs import ShardTask, Skip, records_of, shard_tasks
 from lc_assets.stages.tokens.tokenized_text import text_columns, text_digest, tokenized_text
-from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
+from lc_assets.text.duplicates.keys import shingle_hashes
 from lc_assets.text.duplicates.sketches import index_sketches, sketch
 from lc_assets.text.links.addresses import values_of
 from lc_assets.text.rules.models import NO_MODELS
@@ -76,10 +78,12 @@ def near_copies(
     sets = [shingle_hashes(texts[name], shingles.size, shingles.of) for name in names]
     index = index_sketches(np.array([sketch(texts[name], shingles) for name in names]))
     threshold, privacy = recipe.removed_documents.threshold, recipe.token_documents.privacy
+    measure = recipe.near_duplicate_pairs.measure
+    floor = threshold if measure == "jaccard" else 0.0
     for key, path in keyed_tables(inputs).items():
         sketches = inputs[f"document_keys/{key}"].only(SKETCHES_FILE) / SKETCHES_FILE
         of_place: dict[int, list[int]] = {}
-        for pairs in candidates(read_npy(sketches), index, threshold):
+        for pairs in candidates(read_npy(sketches), index, floor):
             for place, other in pairs.tolist():
                 of_place.setdefault(place, []).append(other)
         filtered = inputs[f"filtered_documents/{key}"]
@@ -87,7 +91,8 @@ def near_copies(
             text = tokenized_text(line, privacy).text
             ours = shingle_hashes(text, shingles.size, shingles.of)
             for other in of_place[place]:
-                near = -jaccard(ours, sets[other]), names[other]
+                chars = len(texts[names[other]])
+                near = -alike(ours, len(text), sets[other], chars, measure), names[other]
                 if near[0] <= -threshold and names[other] != line["id"]:
                     found[line["id"]] = min(found.get(line["id"], near), near)
     return found

@@ -262,6 +262,8 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "required": digest_of_entries(entries_of(settings.required_lists)),
         "reinstated": [entry.sought for entry in entries_of(settings.reinstated)],
     }
+    if (measure := recipe.near_duplicate_pairs.measure) != "jaccard":
+        rest["measure"] = measure
     named = are_lists_named(recipe)
     return {"entries": digest_of_entries(entries)} | (rest if named else {})
 
