@@ -3,22 +3,20 @@ needs, and withdraw documents.
 """
 
 import datetime as dt
-from collections.abc import Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.recipe_files import read_recipe
-from lc_assets.builds.stage import BuildContext, StagingFolder
+from lc_assets.builds.stage import BuildContext
 from lc_assets.cli import options
 from lc_assets.cli.inspect.show import end_with
 from lc_assets.cli.lakes.plan import LakeOptions, recipe_of_lake
 from lc_assets.cli.printing import facts, heading, print_error, say, sized, table
-from lc_assets.errors import BadInput, NotPublished, Unreachable
+from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.lists.withdrawal_lists import (
     Withdrawal,
@@ -27,21 +25,23 @@ from lc_assets.formats.lists.withdrawal_lists import (
     line_of,
 )
 from lc_assets.lake.bucket_lake import open_lake
-from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.lake import Lake
 from lc_assets.lake.releases import gone_of, read_release, release_names
 from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.releases import pruning, releasing
 from lc_assets.stages.releases.pruning import Pruning
 from lc_assets.stages.withdrawal import reporting
-from lc_assets.stages.withdrawal.matching import Found, resolve
 from lc_assets.stages.withdrawal.remembering import (
     moved_documents,
     remembered_digests,
     remembered_in,
 )
 from lc_assets.stages.withdrawal.reporting import affected_by, partitions_to_rebuild
-from lc_assets.stages.withdrawal.similar import near_copies
-from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, withdrawn_lines
+from lc_assets.stages.withdrawal.withdrawn_documents import (
+    STAGE,
+    withdrawn_by,
+    withdrawn_lines,
+)
 from lc_assets.vocabulary import REDPAJAMA_V2
 
 STILL_HELD = 3
@@ -247,7 +247,11 @@ def _append(path: Path, entry: Withdrawal, recipe: Recipe) -> None:
 
 def _show_affected(lake: Lake, entry: Withdrawal, recipe: Recipe, upstream: str) -> None:
     """Print the documents that an entry withdraws, and what will be rebuilt."""
-    found = _withdrawn_by(lake, entry, recipe, upstream)
+    executor = LocalExecutor(workers=1)
+    context = BuildContext(lake=lake, upstream=Upstream(upstream), recipe=recipe, executor=executor)
+    found, unseen = withdrawn_by(context, entry)
+    if unseen:
+        say(f"near copies of documents that the filter dropped are not shown: {unseen}")
     lines = found.withdrawn
     if not lines:
         n_dropped = found.remembered.num_rows
@@ -271,31 +275,6 @@ def _show_affected(lake: Lake, entry: Withdrawal, recipe: Recipe, upstream: str)
         if partitions
         else "none of them is served: nothing will be rebuilt"
     )
-
-
-def _withdrawn_by(lake: Lake, entry: Withdrawal, recipe: Recipe, upstream: str) -> Found:
-    """What an entry would withdraw; near copies of dropped documents if the source is there."""
-    published = (found for stage in STAGE.upstream for found in lake.published(stage).values())
-    inputs = {found.name: found for found in published}
-    executor = LocalExecutor(workers=1)
-    context = BuildContext(lake=lake, upstream=Upstream(upstream), recipe=recipe, executor=executor)
-
-    def near(sources: Iterable[dict[str, Any]]) -> dict[str, tuple[float, str]]:
-        made_of = STAGE.fingerprint({}, GLOBAL, {})
-        try:
-            with TemporaryDirectory() as folder:
-                return near_copies(
-                    context,
-                    StagingFolder(
-                        folder=Path(folder), fingerprint=made_of, inputs=inputs, outside={}
-                    ),
-                    sources,
-                )
-        except (Unreachable, NotPublished) as error:
-            say(f"near copies of documents that the filter dropped are not shown: {error}")
-            return {}
-
-    return resolve([entry], inputs, recipe, near)
 
 
 def _show_report(lake: Lake, recipe: Recipe) -> None:

@@ -19,6 +19,8 @@ snapshot without a match.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -37,9 +39,10 @@ from lc_assets.builds.stage import (
 )
 from lc_assets.builds.tables import WITHDRAWN, read_table, write_table
 from lc_assets.counts import Counts
-from lc_assets.errors import BadInput, Mismatch
+from lc_assets.errors import BadInput, Mismatch, NotPublished, Unreachable
 from lc_assets.formats.lists.withdrawal_lists import Withdrawal, entries_of
 from lc_assets.lake.digests import digest_of
+from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.versions import Published
 from lc_assets.stages.documents.document_keys import documents_of
 from lc_assets.stages.withdrawal.matching import Found, Line, resolve
@@ -85,6 +88,31 @@ def write_withdrawn_documents(context: BuildContext, staging: StagingFolder) -> 
         )
     _require_matches(settings, {entries[number].sought for number in found.matched})
     return _written(staging, entries, found)
+
+
+def withdrawn_by(context: BuildContext, entry: Withdrawal) -> tuple[Found, str]:
+    """What an entry would withdraw from what is published, and why near copies of dropped documents
+    were not sought ("" if they were): the source may not be there.
+    """
+    published = (
+        found for stage in STAGE.upstream for found in context.lake.published(stage).values()
+    )
+    inputs = {found.name: found for found in published}
+    why: list[str] = []
+
+    def near(sources: Iterable[Line]) -> dict[str, tuple[float, str]]:
+        made_of = STAGE.fingerprint({}, GLOBAL, {})
+        try:
+            with TemporaryDirectory() as folder:
+                staging = StagingFolder(
+                    folder=Path(folder), fingerprint=made_of, inputs=inputs, outside={}
+                )
+                return near_copies(context, staging, sources)
+        except (Unreachable, NotPublished) as error:
+            why.append(str(error))
+            return {}
+
+    return resolve([entry], inputs, context.recipe, near), "; ".join(why)
 
 
 def _require_matches(settings: WithdrawalSettings, matched: Collection[tuple[str, str]]) -> None:
