@@ -119,8 +119,10 @@ def claim_history(instance: dg.DagsterInstance, lake: str) -> None:
     """
     here = lake if lake.startswith(SCHEME) else str(Path(lake).resolve())
     storage = instance.daemon_cursor_storage
-    other = storage.get_cursor_values({LAKE}).get(LAKE, here)
-    if other != here and (other.startswith(SCHEME) or Path(other).exists()):
+    other = storage.get_cursor_values({LAKE}).get(LAKE, "")
+    if other == here:
+        return
+    if other and (other.startswith(SCHEME) or Path(other).exists()):
         raise BadInput(
             f"this Dagster history is of the lake {other}, not of {here}: set DAGSTER_HOME to "
             "another folder"

@@ -100,8 +100,8 @@ def staleness_sensor(
         now = {made.name: why(made) for made in plans if made.status != "current"}
         changed = [made for made in plans if before.get(made.name) != now.get(made.name)]
         planned, stages = ({made.stage for made in some} for some in (plans, changed))
-        newest = _newest(context.instance, asset_of.values())
-        known = _warned(context.instance, asset_of.values(), newest)
+        newest = newest_of(context.instance, asset_of.values())
+        known = warned_of(context.instance, asset_of.values(), newest)
         results = {asset: verdict(stage, asset, plans) for stage, asset in asset_of.items()}
         evaluations = [
             dg.AssetCheckEvaluation(
@@ -130,17 +130,13 @@ def staleness_sensor(
 
 
 def warned_of(
-    instance: dg.DagsterInstance, assets: Collection[dg.AssetKey]
-) -> dict[dg.AssetKey, bool | None]:
-    """Asset → whether the check warns; None where no result is of the newest materialization."""
-    return _warned(instance, assets, _newest(instance, assets))
-
-
-def _warned(
     instance: dg.DagsterInstance,
     assets: Collection[dg.AssetKey],
     newest: Mapping[dg.AssetKey, AssetCheckEvaluationTargetMaterializationData],
 ) -> dict[dg.AssetKey, bool | None]:
+    """Asset → whether the check warns; None where no result is of the newest materialization, as
+    `newest_of` has it.
+    """
     keys = [dg.AssetCheckKey(asset, CHECK) for asset in assets]
     warned: dict[dg.AssetKey, bool | None] = dict.fromkeys(assets)
     for key, record in instance.event_log_storage.get_latest_asset_check_execution_by_key(
@@ -155,7 +151,7 @@ def _warned(
     return warned
 
 
-def _newest(
+def newest_of(
     instance: dg.DagsterInstance, assets: Collection[dg.AssetKey]
 ) -> dict[dg.AssetKey, AssetCheckEvaluationTargetMaterializationData]:
     """Asset → its newest materialization."""

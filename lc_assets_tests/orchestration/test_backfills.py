@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from lc_assets.definitions import ASSET_OF
-from lc_assets.orchestration.staleness import warned_of
+from lc_assets.orchestration.staleness import newest_of, warned_of
 from lc_assets.stages.catalogue import STAGES
 from lc_assets_tests.builders import deduplication
 from lc_assets_tests.orchestration.launched_runs import ask, free_port
@@ -127,5 +127,5 @@ def test_chosen_snapshots_are_built_and_nothing_else(served):
 def warned(deployment: Deployment) -> set[str]:
     """The assets that have a warning in the graph: the running sensor records them."""
     with deployment.instance() as instance:
-        found = warned_of(instance, ASSET_OF.values())
+        found = warned_of(instance, ASSET_OF.values(), newest_of(instance, ASSET_OF.values()))
     return {asset.to_user_string() for asset, warns in found.items() if warns}

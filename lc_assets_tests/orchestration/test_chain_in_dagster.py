@@ -422,7 +422,7 @@ def _code_versions(filtering: FilteringSettings, tmp_path) -> dict[str, str]:
 
 
 def test_an_asset_that_is_not_built_has_its_columns_and_its_code(finished):
-    """Every column has a description, and stands in the published table too."""
+    """Every column has a description, and is in the published table too."""
     for spec in build_defs().resolve_all_asset_specs():
         name, metadata = spec.key.to_user_string(), spec.metadata
         (code,) = metadata["dagster/code_references"].code_references

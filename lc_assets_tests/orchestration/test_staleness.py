@@ -8,7 +8,7 @@ from lc_assets.builds.settings.common import WithdrawalSettings
 from lc_assets.definitions import ASSET_OF
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, line_of
 from lc_assets.lake.lake import GLOBAL
-from lc_assets.orchestration.staleness import CHECK, warned_of, why
+from lc_assets.orchestration.staleness import CHECK, newest_of, warned_of, why
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets_tests.builders import SNAPSHOTS, tiny_upstream
 from lc_assets_tests.orchestration.clockwork import Clockwork
@@ -42,7 +42,9 @@ def look(clock) -> int:
 
 def warned(clock) -> set[str]:
     """The assets with a warning; each has an observation of what the planner says of a partition."""
-    found = warned_of(clock.instance, ASSET_OF.values())
+    found = warned_of(
+        clock.instance, ASSET_OF.values(), newest_of(clock.instance, ASSET_OF.values())
+    )
     for made in clock.planned().values():
         assert why(made) == observed(clock, made.stage, made.key)
     return {asset.to_user_string() for asset, warns in found.items() if warns}
