@@ -104,24 +104,24 @@ def test_a_mix_is_what_megatron_builds_and_finds(lake, megatron, tmp_path, name)
         }
 
 
+def launched_in_pieces(lake, published, megatron, cache):
+    """What Megatron says of a mix whose cache was built with every piece a document."""
+    built = {"executor": LocalExecutor(), "pieces": True}
+    _, words = build_mix_cache(lake, published, {"this": IDENTITY}, cache, **built)
+    asked = {"words": words, "identity": IDENTITY, "folder": "/", "n_samples": N_SAMPLES}
+    found = megatron.ask(ask="launched", **asked)
+    if "unsupported" in found:
+        pytest.skip("this megatron-core has no masks by documents")
+    return found
+
+
 @pytest.mark.parametrize("name", ["of-parts", "of-parts-sized", "goes-on-packed"])
 def test_megatron_attends_within_the_pieces_of_packed_rows(lake, megatron, tmp_path, name):
     """Every `cu_seqlens` is what `spans.parquet` says of the row; rows of one document beside them
     have none. The tokens are the same, and nothing is built.
     """
     published = stage_named("blended_mix").build(lake, name).published
-    _, words = build_mix_cache(
-        lake.lake,
-        published,
-        {"this": IDENTITY},
-        tmp_path / "cache",
-        executor=LocalExecutor(),
-        pieces=True,
-    )
-    asked = {"words": words, "identity": IDENTITY, "folder": "/", "n_samples": N_SAMPLES}
-    found = megatron.ask(ask="launched", **asked)
-    if "unsupported" in found:
-        pytest.skip("this megatron-core has no masks by documents")
+    found = launched_in_pieces(lake.lake, published, megatron, tmp_path / "cache")
     assert "error" not in found, found
     assert found["written"] == []
     mix = read_mix(published.folder)
@@ -159,18 +159,7 @@ def test_aligned_pieces_are_aligned_in_megatron(published_lake, megatron, tmp_pa
     mixes = {"packed": MixSettings(parts={"packed_rows": 1.0}, samples=40)}
     lake = mixed(published_lake, tmp_path, mixes, align_tokens=8)
     published = stage_named("blended_mix").build(lake, "packed").published
-    _, words = build_mix_cache(
-        lake.lake,
-        published,
-        {"this": IDENTITY},
-        tmp_path / "cache",
-        executor=LocalExecutor(),
-        pieces=True,
-    )
-    asked = {"words": words, "identity": IDENTITY, "folder": "/", "n_samples": N_SAMPLES}
-    found = megatron.ask(ask="launched", **asked)
-    if "unsupported" in found:
-        pytest.skip("this megatron-core has no masks by documents")
+    found = launched_in_pieces(lake.lake, published, megatron, tmp_path / "cache")
     assert found["written"] == []
     mix = read_mix(published.folder)
     edges = list(edges_of_samples(lake.lake, published, mix))

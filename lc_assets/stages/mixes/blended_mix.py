@@ -26,7 +26,7 @@ from lc_assets.builds.stage import (
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.megatron.gpt_index import read_gpt_index, write_gpt_index
-from lc_assets.formats.megatron.idx import idx_path, read_index
+from lc_assets.formats.megatron.idx import MegatronIndex, idx_path, read_index
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.lake.versions import Published
 from lc_assets.mixing.gpt_index import build_gpt_index, lengthened, n_whole
@@ -110,15 +110,16 @@ def write_blended_mix(context: BuildContext, staging: StagingFolder) -> Counts:
     mix = staging.key
     megatron = context.recipe.megatron_rows
     published = {source_name(*name.split("/")): source for name, source in staging.inputs.items()}
-    plain_rows = [one for one in staging.inputs.values() if one.name.startswith(f"{PLAIN}/")]
-    if lengths := {one.name: length for one in plain_rows if (length := _row_tokens(one))}:
-        common_of(lengths, "lengths", to_make="mix")
-    for source in staging.inputs.values():
-        if source not in plain_rows:
+    available, lengths = dict[str, int](), dict[str, int]()
+    for name, source in published.items():
+        index = _index_of(source)
+        available[name] = _samples_of(index, megatron.sequence_length)
+        if not source.name.startswith(f"{PLAIN}/"):
             require_whole_rows(mix, source.receipt.fingerprint.params["megatron"])
-    available = {
-        name: _samples_of(source, megatron.sequence_length) for name, source in published.items()
-    }
+        elif index is not None and len(index.lengths):
+            lengths[source.name] = int(index.lengths[0])
+    if lengths:
+        common_of(lengths, "lengths", to_make="mix")
     plan = plan_mix(context.recipe, mix, available)
     chosen, samples = plan.drawn
     write_npy(staging.folder / "dataset_index.npy", chosen)
@@ -148,21 +149,15 @@ def write_blended_mix(context: BuildContext, staging: StagingFolder) -> Counts:
     )
 
 
-def _samples_of(source: Published, sequence_length: int) -> int:
+def _index_of(source: Published) -> MegatronIndex | None:
+    """The index of a source's rows; None if it has none."""
+    prefix = source.only("train.idx") / "train"
+    return read_index(prefix) if idx_path(prefix).is_file() else None
+
+
+def _samples_of(index: MegatronIndex | None, sequence_length: int) -> int:
     """Samples of one epoch, however many the source's own index has."""
-    prefix = source.only("train.idx") / "train"
-    if not idx_path(prefix).is_file():
-        return 0
-    return max(0, n_whole(read_index(prefix).n_tokens, sequence_length))
-
-
-def _row_tokens(source: Published) -> int:
-    """The length of its rows; 0 if it has none."""
-    prefix = source.only("train.idx") / "train"
-    if not idx_path(prefix).is_file():
-        return 0
-    lengths = read_index(prefix).lengths
-    return int(lengths[0]) if len(lengths) else 0
+    return 0 if index is None else max(0, n_whole(index.n_tokens, sequence_length))
 
 
 def _index_source(
