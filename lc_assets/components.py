@@ -12,10 +12,10 @@ of all lakes have the same keys.
 """
 
 import os
-from pathlib import Path
 
 import dagster as dg
 
+from lc_assets.builds.new_recipes import absolute
 from lc_assets.vocabulary import REDPAJAMA_V2
 
 
@@ -56,11 +56,6 @@ class CorpusChain(dg.Component, dg.Model, dg.Resolvable):
 
         settings = self.model_dump()
         for name in ("lake", "upstream", "crawl", "recipe", "withdrawn", "snapshots"):
-            settings[name] = _located(settings[name], context.path)
+            settings[name] = settings[name] and absolute(settings[name], context.path)
         settings["workers"] = self.workers or os.cpu_count() or 1
         return build_defs(**settings)
-
-
-def _located(place: str, folder: Path) -> str:
-    """A path below a folder; URLs, absolute paths and nothing as they are."""
-    return place if not place or "://" in place else str(folder.absolute() / place)

@@ -21,7 +21,6 @@ removed from it (`without_secrets`): messages end up in logs, in an orchestrator
 mail.
 """
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -63,6 +62,8 @@ def known_names(known: Iterable[str], *unknown: str) -> str:
     >>> known_names(["min_words", "rules"], "min_word")
     'min_words, rules; did you mean min_words?'
     """
+    import difflib
+
     names = list(known)
     meant = [name for one in unknown for name in difflib.get_close_matches(one, names, 1)]
     return ", ".join(names) + (f"; did you mean {', '.join(meant)}?" if meant else "")

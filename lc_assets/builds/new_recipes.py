@@ -29,9 +29,9 @@ Preset = Literal["none", "longpack", "paper"]
 """Whether pages are packed along their links, and by which settings."""
 
 
-def absolute(place: str) -> str:
-    """An absolute path; a URL as it is."""
-    return place if "://" in place else str(Path(place).absolute())
+def absolute(place: str, folder: Path = Path()) -> str:
+    """An absolute path, of a relative one below a folder; a URL as it is."""
+    return place if "://" in place else str((folder / place).absolute())
 
 
 def source_at(path: str, settings: SourceSettings) -> SourceSettings:

@@ -71,7 +71,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def why(self) -> str:
         """The first reasons, and how many more there are."""
-        return _shortened(self.reasons, "; ")
+        return first_of(self.reasons, "; ")
 
 
 def plan(
@@ -121,7 +121,7 @@ def _require_preferred_sources(lake: Lake, recipe: Recipe, snapshots: Sequence[s
         if missing := sorted(named - known):
             raise BadInput(
                 f"removed_documents.prefer names {SOURCE}{missing[0]}, and no partition is called "
-                f"{missing[0]}: there are {_shortened(sorted(known))}"
+                f"{missing[0]}: there are {first_of(sorted(known))}"
             )
 
 
@@ -208,7 +208,7 @@ class _Planner:
 
     def plan_one(self, stage: Stage, key: str) -> Plan:
         waits_for = tuple(self._behind(stage, key))
-        reasons = [f"after {_shortened(waits_for)}"] if waits_for else []
+        reasons = [f"after {first_of(waits_for)}"] if waits_for else []
         partition = self.lake.partition(stage.name, key)
         status: Status = "waiting"
         current = target = None
@@ -225,7 +225,7 @@ class _Planner:
         except (CorruptFile, NotPublished) as error:
             reasons = [f"an input cannot be read: {error}"]
         if status == "current" and lost:
-            status, reasons = "stale", [f"missing or truncated: {_shortened(lost)}"]
+            status, reasons = "stale", [f"missing or truncated: {first_of(lost)}"]
         rejected = target is not None and partition.rejected_folder(target).is_dir()
         if rejected:
             reasons = [*reasons, f"its audit failed before, see rejected-{target}"]
@@ -311,6 +311,11 @@ def _cut_off_early(names: Sequence[str]) -> bool:
     return bool(names) and all(stage_named(name.partition("/")[0]).early_cutoff for name in names)
 
 
-def _shortened(names: Sequence[str], between: str = ", ", most: int = 3) -> str:
+def first_of(names: Sequence[str], between: str = ", ", most: int = 3) -> str:
+    """The first of some names, and how many more there are.
+
+    >>> first_of(["a", "b", "c", "d"], most=2)
+    'a, b and 2 more'
+    """
     rest = len(names) - most
     return between.join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")

@@ -9,10 +9,9 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import heading, say, table
 from lc_assets.cli.reports import add_results
 from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.stages.planning import first_of
 from lc_assets.stages.releases import comparing
 from lc_assets.stages.releases.comparing import Difference
-
-MOST_PARTITIONS = 3
 
 
 def diff(
@@ -60,7 +59,7 @@ def _show_difference(found: Difference) -> None:
         if lines:
             heading(title)
             cells = [
-                [_shortened(of) if isinstance(of, list) else of for of in line.values()]
+                [first_of(of) if isinstance(of, list) else of for of in line.values()]
                 for line in lines
             ]
             table([name.replace("_", " ") for name in lines[0]], cells)
@@ -72,8 +71,3 @@ def _show_difference(found: Difference) -> None:
         f"{added:,} rows added, {removed:,} removed, {moved:,} moved; "
         f"{found.same_snapshots:,} snapshots are the same byte by byte"
     )
-
-
-def _shortened(keys: list[str]) -> str:
-    rest = len(keys) - MOST_PARTITIONS
-    return ", ".join(keys[:MOST_PARTITIONS]) + (f" and {rest:,} more" if rest > 0 else "")

@@ -211,7 +211,8 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
                 if reference is not None and _is_checked(n_read):
                     _require_agreement(tokenizer, reference, escaped)
                 n_read += 1
-                n_chars += n_characters(content)
+                own_chars = n_characters(content)
+                n_chars += own_chars
                 ids, reason, value = ids_of(escaped, tokenizer, settings)
                 del escaped
             if reason:
@@ -221,7 +222,7 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
             line["tokenized_digest"] = task.digests.get(line["id"]) or text_digest(content)
             megatron.add(np.append(ids, np.array(end, np.uint32)) if end else ids)
             line |= {"document": n_kept, "n_tokens": len(ids) + len(end)}
-            line |= {"n_chars": n_characters(content), "n_bytes": len(content)}
+            line |= {"n_chars": own_chars, "n_bytes": len(content)}
             kept.add(line | (_terms(content) if task.terms else {}))
             del content
             n_kept += 1
