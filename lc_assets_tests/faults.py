@@ -28,8 +28,8 @@ from lc_assets.vocabulary import Shard
 BEFORE_TOKENS = (
     "raw_snapshot",
     "filtered_documents",
-    "document_keys",
     "document_signatures",
+    "document_keys",
     "signature_index",
     "near_duplicate_pairs",
     "heldout_pairs",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.stage import Stage
-from lc_assets.errors import LcError
+from lc_assets.errors import LcError, Mismatch, NotPublished
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.versions import Published
@@ -68,3 +68,33 @@ def _last_version(partition: Partition) -> Published | None:
     versions = list(partition.versions())
     before = {version.receipt.fingerprint.inputs.get(version.name) for version in versions}
     return next((version for version in versions if version.digest not in before), None)
+
+
+def required(inputs: Mapping[str, Published], stage: str, snapshot: str) -> Published:
+    """A stage's version of a snapshot whose filtered documents are published, among some inputs.
+
+    Raises:
+        NotPublished: when it is missing.
+    """
+    if (found := inputs.get(f"{stage}/{snapshot}")) is None:
+        raise NotPublished(
+            f"{stage}/{snapshot} has not been published, but "
+            f"filtered_documents/{snapshot} has: materialize it first"
+        )
+    return found
+
+
+def made_from(inputs: Mapping[str, Published], stage: str, filtered: Published) -> Published:
+    """A stage's version of the current filtered documents of a snapshot, among a stage's inputs.
+
+    Raises:
+        NotPublished: when it is missing.
+        Mismatch: when it is of other documents.
+    """
+    found = required(inputs, stage, filtered.key)
+    if found.receipt.fingerprint.inputs.get(filtered.name) != filtered.digest:
+        raise Mismatch(
+            f"{found.name}: is of other documents than {filtered.name} now has; "
+            f"materialize `{stage}` of this snapshot again"
+        )
+    return found

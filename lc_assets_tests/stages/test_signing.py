@@ -9,14 +9,20 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.builds.settings.documents import RawSettings, SignatureSettings
+from lc_assets.builds.settings.documents import (
+    NearDuplicateSettings,
+    RawSettings,
+    SignatureSettings,
+)
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.sources import redpajama_v2
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import document_signatures as signing
+from lc_assets.stages.documents import document_keys as keying, keyed_texts
 from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of
 from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
+from lc_assets.text.duplicates.sketches import sketch
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     TAGS,
@@ -134,6 +140,27 @@ def test_signatures_are_the_fast_ones_unless_published_ones_are_read(tmp_path, m
         made = stage_named(stage).build(context, SNAPSHOT)
     paths = made.published.folder.glob("*.minhash.parquet")
     assert {scheme_label_of(path, where="here") for path in paths} == {label}
+
+
+def test_a_text_is_sketched_once(tmp_path, monkeypatch):
+    """As it is signed: `document_keys` reads the sketches, except for its check; it makes the same
+    ones itself where nothing is signed.
+    """
+    upstream, sketches, again = tiny_upstream(tmp_path / "upstream"), {}, []
+    monkeypatch.setattr(keyed_texts, "sketch", lambda *args: again.append(args) or sketch(*args))
+    for near in (False, True):
+        context = tiny_context(
+            tmp_path / f"lake-{near}",
+            upstream=upstream,
+            near_duplicate_pairs=NearDuplicateSettings(near=near),
+        )
+        signed = ["document_signatures"] if near else []
+        for name in ("raw_snapshot", "filtered_documents", *signed, "document_keys"):
+            made = stage_named(name).build(context, SNAPSHOT)
+        sketches[near] = (made.published.folder / keying.SKETCHES_FILE).read_bytes()
+        assert len(again) == keying.DIGESTS_AGAIN + (0 if near else made.counts.kept)
+        again.clear()
+    assert sketches[False] == sketches[True]
 
 
 def test_a_file_that_lost_a_document_is_found(tmp_path):

@@ -324,7 +324,7 @@ def test_the_values_are_those_of_the_documents_behind_the_row(tmp_path):
     stricter = replace(
         context, recipe=msgspec.structs.replace(context.recipe, filtered_documents=filtering)
     )
-    for stage in ("filtered_documents", "document_keys"):
+    for stage in ("filtered_documents", "document_signatures", "document_keys"):
         stage_named(stage).build(stricter, row.snapshot)
     assert histories.filter_values(context.lake, row) == before != {}
     partition = context.lake.partition("document_keys", row.snapshot)

@@ -398,8 +398,8 @@ def test_rows_wait_for_the_look_up(tmp_path):
     for stage in (
         "raw_snapshot",
         "filtered_documents",
-        "document_keys",
         "document_signatures",
+        "document_keys",
         "signature_index",
         "near_duplicate_pairs",
         "contaminated_documents",

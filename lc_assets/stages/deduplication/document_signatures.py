@@ -3,6 +3,7 @@
 A text is signed as it is tokenized. RedPajama-V2's signatures are of the published texts: they are
 read where no personal data are replaced, and joined by id; missing ones are computed bit for bit as
 upstream does.
+Where `document_keys` needs sketches, they are made of the same shingles, ``{shard}.sketches.npy``.
 The signatures of the first documents of every shard are also recomputed: if upstream's scheme
 differs, published and computed ones are not comparable, and a check fails.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lc_assets.arrays import UInt64s
 from lc_assets.builds.building import run_shards
 from lc_assets.builds.check_runs import by_workers
 from lc_assets.builds.checks import (
@@ -39,6 +41,7 @@ from lc_assets.builds.stage import (
 from lc_assets.builds.tables import read_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.redpajama.minhash import (
     SCHEMA,
     SignaturesWriter,
@@ -49,13 +52,14 @@ from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish
 from lc_assets.records import record
+from lc_assets.stages.documents.keyed_texts import are_sketched
 from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.tokens.tokenized_text import (
     privacy_params,
     text_columns,
     tokenized_utf8,
 )
-from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles
+from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles, shingled
 from lc_assets.text.duplicates.minhash import (
     FAST,
     RPV2,
@@ -64,9 +68,10 @@ from lc_assets.text.duplicates.minhash import (
     fast_scheme,
     signature,
 )
+from lc_assets.text.duplicates.sketches import SKETCH_HASHES, sketch_of
 from lc_assets.vocabulary import parse_document_id
 
-MINHASH_SUFFIX = ".minhash.parquet"
+MINHASH_SUFFIX, SKETCHES_SUFFIX = ".minhash.parquet", ".sketches.npy"
 CHECKED_DOCUMENTS = 4
 """Published signatures of a shard that are computed too; four texts of 100 kB take 20 ms."""
 
@@ -89,12 +94,14 @@ class SignTask(DocumentsTask):
     Attributes:
         published: RedPajama-V2's signatures of the shard, if enabled and available.
         shingles: of the scheme that computes; None for RedPajama-V2's.
+        sketched: shingles of the sketches; None where there are none.
         privacy: what is replaced in a text before it is signed.
     """
 
     upstream: Upstream
     published: UpstreamFile | None
     shingles: Shingles | None
+    sketched: Shingles | None
     privacy: PrivacySettings
 
 
@@ -122,6 +129,11 @@ def shingles_of(recipe: Recipe) -> Shingles:
     return shingles
 
 
+def sketches_are_published(recipe: Recipe) -> bool:
+    """Whether texts are sketched as they are signed: where both are needed."""
+    return are_sketched(recipe) and recipe.near_duplicate_pairs.near
+
+
 def write_document_signatures(context: BuildContext, staging: StagingFolder) -> Counts:
     """Write the signatures of one snapshot's filtered documents.
 
@@ -131,6 +143,7 @@ def write_document_signatures(context: BuildContext, staging: StagingFolder) -> 
     snapshot = staging.key
     origin, privacy = origin_of(context.recipe), context.recipe.token_documents.privacy
     shingles = shingles_of(context.recipe)
+    sketched = shingles if sketches_are_published(context.recipe) else None
     are_read = origin == "published_or_computed" and not privacy.replace
     wanted = _published_files(staging.inputs, snapshot) if are_read else {}
     tasks = [
@@ -140,6 +153,7 @@ def write_document_signatures(context: BuildContext, staging: StagingFolder) -> 
             upstream=context.upstream,
             published=wanted.get(path.name.removesuffix(DOCUMENTS_SUFFIX)),
             shingles=shingles if origin == "fast" else None,
+            sketched=sketched,
             privacy=privacy,
         )
         for path in documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
@@ -172,7 +186,7 @@ def sign_shard(task: SignTask) -> Counts:
     """Sign one shard's documents, in their order."""
     counts = Counter({PUBLISHED: 0, COMPUTED: 0, TOO_SHORT: 0, BROKEN: 0, CHECKED: 0, DIFFERENT: 0})
     scheme: MinHashScheme = RPV2 if task.shingles is None else fast_scheme(task.shingles)
-    published = _published(task, counts)
+    published, sketches = _published(task, counts), list[UInt64s]()
     path = task.folder / f"{task.name}{MINHASH_SUFFIX}"
     with (
         publish(path) as staging,
@@ -181,13 +195,19 @@ def sign_shard(task: SignTask) -> Counts:
         columns = ["id", *text_columns(task.privacy)]
         for line in read_lines(task.documents, columns, batch_lines=16, utf8="raw_content"):
             name, (text, _) = line["id"], tokenized_utf8(line, task.privacy)
-            numbers = published[name] if name in published else signature(text, scheme)
+            hashes = shingled(text, task.sketched) if task.sketched else None
+            if hashes is not None:
+                sketches.append(sketch_of(hashes))
+            numbers = published[name] if name in published else signature(text, scheme, hashes)
             if name in published and counts[CHECKED] < CHECKED_DOCUMENTS:
                 counts[CHECKED] += 1
                 counts[DIFFERENT] += not _same(numbers, signature(text, scheme))
             origin = PUBLISHED if name in published else COMPUTED
             counts[TOO_SHORT if numbers is None else origin] += 1
             writer.add(name, _shard_id(name), numbers)
+    if task.sketched:
+        rows = np.array(sketches, np.uint64).reshape(-1, SKETCH_HASHES)
+        write_npy(task.folder / f"{task.name}{SKETCHES_SUFFIX}", rows)
     n_documents = counts[PUBLISHED] + counts[COMPUTED] + counts[TOO_SHORT]
     return Counts(seen=n_documents, kept=n_documents, extra={"shards": 1, **counts})
 
@@ -227,11 +247,12 @@ def _shard_id(name: str) -> str:
 
 def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
     """The files list the filtered documents, in order; each has a signature or is too short,
-    and bands agree.
+    and bands agree; each has a sketch, where there are any.
     """
+    is_sketched = "sketches" in check_input.fingerprint.params
     found = by_workers(
         check_input,
-        partial(_signed_or_short, folder=check_input.folder),
+        partial(_signed_or_short, folder=check_input.folder, is_sketched=is_sketched),
         documents_files(check_input.only_input("filtered_documents").folder),
     )
     wrong = [words for complaints, _, _ in found for words in complaints]
@@ -249,9 +270,11 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _signed_or_short(documents: Path, folder: Path) -> tuple[list[str], int, int]:
-    """Of a shard with signatures in a folder: whether it names other documents, the number of
-    signed documents, and of short ones.
+def _signed_or_short(
+    documents: Path, folder: Path, *, is_sketched: bool
+) -> tuple[list[str], int, int]:
+    """Of a shard with signatures in a folder: whether it names other documents or lacks sketches,
+    the number of signed documents, and of short ones.
     """
     file = folder / documents.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
     parts = list(read_signatures(file, where=str(file)))
@@ -259,6 +282,10 @@ def _signed_or_short(documents: Path, folder: Path) -> tuple[list[str], int, int
     ids = [name for part in parts for name in part.ids]
     same = ids == read_table(documents, ["id"])["id"].to_pylist()
     wrong = [] if same else [f"{file.name} names other documents than {documents.name}"]
+    if is_sketched:
+        path = folder / documents.name.replace(DOCUMENTS_SUFFIX, SKETCHES_SUFFIX)
+        if read_npy(path).shape != (len(ids), SKETCH_HASHES):
+            wrong.append(f"{path.name} has not one sketch for each of {len(ids):,} documents")
     return wrong, n_signed, len(ids) - n_signed
 
 
@@ -305,6 +332,7 @@ STAGE = Stage(
             "schemes": [RPV2.label, FAST.label],
             "shingles": asdict(shingles_of(recipe)),
         }
+        | ({"sketches": SKETCH_HASHES} if sketches_are_published(recipe) else {})
         | privacy_params(recipe)
     ),
     checks=(
@@ -315,7 +343,7 @@ STAGE = Stage(
         shard_counts_match,
     ),
     columns=SCHEMA,
-    sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX,)),
+    sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX, SKETCHES_SUFFIX)),
     job="snapshot_documents",
     write=write_document_signatures,
 )

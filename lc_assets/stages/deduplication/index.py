@@ -23,8 +23,9 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Array, Booleans, UInt16s, UInt32s, UInt64s
+from lc_assets.builds.inputs import made_from, required
 from lc_assets.builds.tables import read_table
-from lc_assets.errors import UNDECODABLE, CorruptFile, Mismatch, NotPublished
+from lc_assets.errors import UNDECODABLE, CorruptFile
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.lake.versions import Published
 from lc_assets.stages.documents.document_keys import DOCUMENTS_FILE as KEYED_FILE
@@ -109,32 +110,7 @@ def index_of(inputs: Mapping[str, Published], snapshot: str) -> Published:
     Raises:
         NotPublished: when it is missing.
     """
-    return _required(inputs, "signature_index", snapshot)
-
-
-def _required(inputs: Mapping[str, Published], stage: str, snapshot: str) -> Published:
-    if (found := inputs.get(f"{stage}/{snapshot}")) is None:
-        raise NotPublished(
-            f"{stage}/{snapshot} has not been published, but "
-            f"filtered_documents/{snapshot} has: materialize it first"
-        )
-    return found
-
-
-def made_from(inputs: Mapping[str, Published], stage: str, filtered: Published) -> Published:
-    """A stage's version of the current filtered documents of a snapshot, among a stage's inputs.
-
-    Raises:
-        NotPublished: when it is missing.
-        Mismatch: when it is of other documents.
-    """
-    found = _required(inputs, stage, filtered.key)
-    if found.receipt.fingerprint.inputs.get(filtered.name) != filtered.digest:
-        raise Mismatch(
-            f"{found.name}: is of other documents than {filtered.name} now has; "
-            f"materialize `{stage}` of this snapshot again"
-        )
-    return found
+    return required(inputs, "signature_index", snapshot)
 
 
 def keyed_tables(inputs: Mapping[str, Published]) -> dict[str, Path]:

@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, evenly_spaced
+from lc_assets.builds.inputs import made_from
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.stage import (
     THIS_AND_OLDER,
@@ -45,7 +46,6 @@ from lc_assets.stages.deduplication.index import (
     bands_path,
     documents_path,
     indexed_files,
-    made_from,
     shards_at,
 )
 from lc_assets.stages.deduplication.queries import parquet, queries

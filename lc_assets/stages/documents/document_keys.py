@@ -3,7 +3,7 @@ with their tested values.
 
 It answers whether a snapshot contains a document without reading texts: a look-up is a binary
 search in a memory-mapped array, and one row group of ``documents.parquet`` to compare the value.
-The stage reads every text once, for its digests and its sketch.
+The stage reads every text once, for its digests, and for its sketch unless that is published.
 
 =====================  =============================================================================
 file                   what
@@ -38,6 +38,7 @@ from lc_assets.builds.checks import (
     files_holding,
     reads_all_upstream_documents,
 )
+from lc_assets.builds.inputs import made_from
 from lc_assets.builds.lookups import (
     LINES_AT_ONCE,
     KeyedTable,
@@ -77,19 +78,21 @@ from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.records import record
-from lc_assets.stages.deduplication.document_signatures import shingles_of
+from lc_assets.stages.deduplication.document_signatures import (
+    SKETCHES_SUFFIX,
+    shingles_of,
+    sketches_are_published,
+)
 from lc_assets.stages.documents.keyed_texts import (
     SKETCH,
+    are_sketched,
     by_line,
     with_digests,
+    with_sketches,
     without_sketches,
 )
 from lc_assets.stages.documents.measuring import PLACES
-from lc_assets.stages.tokens.tokenized_text import (
-    are_held_out,
-    privacy_of,
-    privacy_params,
-)
+from lc_assets.stages.tokens.tokenized_text import privacy_of, privacy_params
 from lc_assets.text.duplicates.keys import Shingles
 from lc_assets.text.duplicates.sketches import SKETCH_HASHES
 
@@ -113,11 +116,13 @@ class KeyTask(DocumentsTask):
         passages: in the texts as they are.
         privacy: what is replaced in a text before it is tokenized.
         shingles: that texts are sketched by; None where they are not.
+        sketches: folder of the published sketches, if any.
     """
 
     passages: tuple[str, ...]
     privacy: PrivacySettings
     shingles: Shingles | None
+    sketches: Path | None = None
 
     @property
     def listed(self) -> Path:
@@ -133,9 +138,17 @@ class KeyTask(DocumentsTask):
 
 
 def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts:
-    """Write the index of one snapshot's filtered documents."""
+    """Write the index of one snapshot's filtered documents.
+
+    Raises:
+        Mismatch: when signatures are of other documents than the current filtered ones.
+    """
     snapshot = staging.key
-    files = documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
+    filtered, sketches = staging.own("filtered_documents"), None
+    if sketches_are_published(context.recipe):
+        signed = made_from(staging.inputs, "document_signatures", filtered)
+        sketches = signed.only(f"*{SKETCHES_SUFFIX}")
+    files = documents_files(filtered.folder)
     passages = tuple(staging.fingerprint.params.get("passages", ()))
     privacy, sketched = context.recipe.token_documents.privacy, are_sketched(context.recipe)
     shingles = shingles_of(context.recipe) if sketched else None
@@ -146,17 +159,18 @@ def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts
             passages=passages,
             privacy=privacy,
             shingles=shingles,
+            sketches=sketches,
         )
         for path in files
     ]
     counted = run_shards(context, staging, list_shard, tasks, what=f"keys of {snapshot}")
     schema = schema_of(read_schema(files[0])) if files else KEYED
-    sketches = [np.empty((0, SKETCH_HASHES), np.uint64)]
+    of_parts = [np.empty((0, SKETCH_HASHES), np.uint64)]
     listed = schema.append(SKETCH) if sketched else schema
     parts = by_line(_listed(task.listed).select(listed.names) for task in tasks)
-    n_keys = write_keys(staging.folder, without_sketches(parts, sketches), schema)
+    n_keys = write_keys(staging.folder, without_sketches(parts, of_parts), schema)
     if sketched:
-        write_npy(staging.folder / SKETCHES_FILE, np.concatenate(sketches))
+        write_npy(staging.folder / SKETCHES_FILE, np.concatenate(of_parts))
     if passages:
         found = read_all([task.found for task in tasks], PASSAGES)
         write_table(staging.folder / PASSAGES_FILE, found.sort_by("id"))
@@ -172,14 +186,18 @@ def list_shard(task: KeyTask) -> Counts:
     """List one shard's documents, with the digests of their texts."""
     n_documents = 0
     schema = schema_of(read_schema(task.documents))
-    schema = schema.append(SKETCH) if task.shingles else schema
+    listed = schema.append(SKETCH) if task.shingles else schema
+    made = schema if task.sketches else listed
     with (
         publish(task.listed) as staging,
-        pa.ipc.new_file(staging, schema) as writer,
+        pa.ipc.new_file(staging, listed) as writer,
     ):
-        batches = with_digests(task.documents, schema, task.privacy, task.shingles)
-        tables = (pa.Table.from_batches([batch]) for batch in batches)
-        for table in regrouped(tables, LINES_AT_ONCE):
+        batches = with_digests(task.documents, made, task.privacy, task.shingles)
+        tables = regrouped((pa.Table.from_batches([batch]) for batch in batches), LINES_AT_ONCE)
+        if task.sketches:
+            known = read_npy(task.sketches / f"{task.name}{SKETCHES_SUFFIX}")
+            tables = with_sketches(tables, known)
+        for table in tables:
             writer.write_table(table)
             n_documents += table.num_rows
     if task.passages:
@@ -294,11 +312,6 @@ def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     )
 
 
-def are_sketched(recipe: Recipe) -> bool:
-    """Whether sketches are needed: to compare across the split, or with withdrawn documents."""
-    return are_held_out(recipe) or bool(recipe.withdrawn_documents.lists)
-
-
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """The passages that lists of withdrawals name, what is replaced, and how texts are sketched, if
     any.
@@ -319,7 +332,10 @@ STAGE = Stage(
         "the values that rules used."
     ),
     code_version="2",
-    reads={"filtered_documents": SAME_SNAPSHOT},
+    reads={
+        "filtered_documents": SAME_SNAPSHOT,
+        "document_signatures": SAME_SNAPSHOT.only_if(sketches_are_published),
+    },
     params=_params,
     checks=(
         reads_all_upstream_documents("filtered_documents"),

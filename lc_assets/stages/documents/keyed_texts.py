@@ -12,9 +12,15 @@ import pyarrow.parquet as pq
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Int64s, UInt64s
+from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.tables import in_utf8, opened_table
-from lc_assets.stages.tokens.tokenized_text import text_columns, text_digest, tokenized_utf8
+from lc_assets.stages.tokens.tokenized_text import (
+    are_held_out,
+    text_columns,
+    text_digest,
+    tokenized_utf8,
+)
 from lc_assets.text.duplicates.keys import Shingles
 from lc_assets.text.duplicates.sketches import SKETCH_HASHES, sketch
 
@@ -30,6 +36,11 @@ _TEXTS_AT_ONCE = 32
 _MOST_AT_ONCE = 1 << 12
 _BYTES_AT_ONCE = 1 << 20
 """Of texts; but at least, and at most, so many lines."""
+
+
+def are_sketched(recipe: Recipe) -> bool:
+    """Whether sketches are needed: to compare across the split, or with withdrawn documents."""
+    return are_held_out(recipe) or bool(recipe.withdrawn_documents.lists)
 
 
 def with_digests(
@@ -83,6 +94,16 @@ def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatc
         yield from file.iter_batches(
             n_lines, row_groups=[number], columns=columns, use_threads=False
         )
+
+
+def with_sketches(tables: Iterable[pa.Table], sketches: UInt64s) -> Iterator[pa.Table]:
+    """Tables of one shard's documents, with a column of their sketches, ``(documents, 32)``."""
+    begin = 0
+    for table in tables:
+        rows = np.ascontiguousarray(sketches[begin : begin + table.num_rows])
+        found = rows.view(f"V{SKETCH.type.byte_width}").ravel().tolist()
+        yield table.append_column(SKETCH, [pa.array(found, SKETCH.type)])
+        begin += table.num_rows
 
 
 def without_sketches(parts: Iterable[pa.Table], sketches: list[UInt64s]) -> Iterator[pa.Table]:

@@ -120,6 +120,14 @@ def grams_of(
     return hashes[: _gram_hashes(hashes[:n_units], n)], n_units
 
 
+def shingled(text: str | bytes, shingles: Shingles) -> Hashes:
+    """Hashes of a text's shingles, or of its UTF-8's, in their order, repeats included; none of a
+    text that is shorter than a shingle.
+    """
+    grams, n_units = grams_of(text, shingles.size, shingles.of)
+    return grams if n_units >= shingles.size else grams[:0]
+
+
 def jaccard(left: Hashes, right: Hashes) -> float:
     """Size of the intersection over size of the union of two sets; two empty sets are equal.
 

@@ -28,7 +28,13 @@ import numpy as np
 from lc_assets.arrays import Array, Bytes, UInt32s, UInt64s
 from lc_assets.compiling import compiled
 from lc_assets.records import distinct, frozen
-from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, SHINGLE_WORDS, Shingles, grams_of
+from lc_assets.text.duplicates.keys import (
+    PUBLISHED_SHINGLES,
+    SHINGLE_WORDS,
+    Hashes,
+    Shingles,
+    shingled,
+)
 from lc_assets.text.duplicates.sha1 import digest_grams
 from lc_assets.text.hashing import GOLDEN, mix64
 from lc_assets.text.words import normalized_utf8
@@ -85,9 +91,11 @@ class MinHashScheme:
     terms: Array
 
 
-def signature(text: str | bytes, scheme: MinHashScheme) -> Signature | None:
+def signature(
+    text: str | bytes, scheme: MinHashScheme, hashes: Hashes | None = None
+) -> Signature | None:
     """The signature of a text, or of its UTF-8, ``(128,)`` uint32; None when it is shorter than a
-    shingle.
+    shingle. ``hashes`` are of its shingles, where they are known; `RPV2` has its own.
 
     >>> text = "one two three four five six seven eight nine ten eleven twelve"
     >>> signature(text, RPV2) is None, signature(f"{text} thirteen", RPV2)[:2].tolist()
@@ -95,11 +103,10 @@ def signature(text: str | bytes, scheme: MinHashScheme) -> Signature | None:
     """
     numbers = np.empty(N_PERMUTATIONS, np.uint32)
     if scheme is not RPV2:
-        size = scheme.shingles.size
-        grams, n_units = grams_of(text, size, scheme.shingles.of)
-        if n_units < size:
+        hashes = shingled(text, scheme.shingles) if hashes is None else hashes
+        if len(hashes) == 0:
             return None
-        _multiply_minima(grams, scheme.factors, scheme.terms, numbers)
+        _multiply_minima(hashes, scheme.factors, scheme.terms, numbers)
         return numbers
     normalized = normalized_utf8(text)
     if digest_grams.is_interpreted:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lc_assets.arrays import Int64s, UInt64s
-from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles, ascending, grams_of
+from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Hashes, Shingles, ascending, shingled
 
 SKETCH_HASHES = 32
 """Hashes of a sketch."""
@@ -35,15 +35,18 @@ def sketch(text: str | bytes, shingles: Shingles = PUBLISHED_SHINGLES) -> UInt64
     >>> [int((sketch("word " * n) != NONE).sum()) for n in (12, 13, 99)]
     [0, 1, 1]
     """
-    grams, n_units = grams_of(text, shingles.size, shingles.of)
+    return sketch_of(shingled(text, shingles))
+
+
+def sketch_of(hashes: Hashes) -> UInt64s:
+    """The sketch of a text with these shingles, as `shingled` gives them."""
     found = np.full(SKETCH_HASHES, NONE)
-    if n_units >= shingles.size:
-        # Most texts repeat so little that few of the smallest hashes suffice.
-        some = np.partition(grams, _SOME)[:_SOME] if len(grams) > _SOME else grams
-        least = ascending(some)[:SKETCH_HASHES]
-        if len(least) < SKETCH_HASHES:
-            least = ascending(grams)[:SKETCH_HASHES]
-        found[: len(least)] = least
+    # Most texts repeat so little that few of the smallest hashes suffice.
+    some = np.partition(hashes, _SOME)[:_SOME] if len(hashes) > _SOME else hashes
+    least = ascending(some)[:SKETCH_HASHES]
+    if len(least) < SKETCH_HASHES:
+        least = ascending(hashes)[:SKETCH_HASHES]
+    found[: len(least)] = least
     return found
 
 
