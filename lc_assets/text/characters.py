@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from lc_assets.arrays import Bytes, UInt16s
-from lc_assets.compiling import compiled, inlined
+from lc_assets.compiling import borrowing, inlined
 from lc_assets.text.hashing import whole
 
 TERMINAL_MARKS = re.compile(
@@ -110,7 +110,7 @@ def code_point(data: Bytes, at: int) -> tuple[int, int]:
     return point, size
 
 
-@compiled
+@borrowing
 def _beyond_ascii(data: Bytes, at: int) -> tuple[int, int]:
     first = whole(data[at])
     if first < 0xE0:

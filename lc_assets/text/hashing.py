@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from lc_assets.arrays import Array, Bytes, Int32s, Int64s, UInt32s, UInt64s
-from lc_assets.compiling import compiled
+from lc_assets.compiling import borrowing, compiled
 
 MASK64 = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -130,7 +130,7 @@ def hash_codes(codes: UInt32s, seed: np.uint64) -> np.uint64:
     return state
 
 
-@compiled
+@borrowing
 def fill_slots(slots: Int32s, hashes: UInt64s, n: int) -> None:
     """Write the numbers of the first ``n`` hashes, from 1, into empty slots."""
     for word in range(n):
@@ -140,13 +140,13 @@ def fill_slots(slots: Int32s, hashes: UInt64s, n: int) -> None:
         slots[slot] = word + 1
 
 
-@compiled
+@borrowing
 def slot_in(slots: Int32s, state: np.uint64) -> np.int64:
     """Slot of a hash in a table whose size is a power of two."""
     return np.int64((state * _MULTIPLIER) >> _HALF) & (slots.size - 1)
 
 
-@compiled
+@borrowing
 def find_word(codes: Array, start: int, stop: int, state: np.uint64, words: WordSet) -> int:
     """Number from 1 of the word ``codes[start:stop]`` in a set; 0 when it is not there.
 

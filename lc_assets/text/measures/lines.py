@@ -15,11 +15,12 @@ Sources: ``gopher_quality_filter.py``, ``gopher_repetition_filter.py`` and
 ``fineweb_quality_filter.py`` of datatrove 0.10.1; ``taggers/gopher.py`` of Dolma.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int32s, Int64s, UInt16s
-from lc_assets.compiling import compiled
-from lc_assets.records import frozen
+from lc_assets.compiling import borrowing, compiled
 from lc_assets.text.characters import (
     BEYOND,
     BREAK,
@@ -38,8 +39,7 @@ SHORT_LINE = 30
 """Characters of the longest line that FineWeb calls short."""
 
 
-@frozen
-class LineCounts:
+class LineCounts(NamedTuple):
     """Counts of lines and paragraphs; see the module for the kinds of lines.
 
     Attributes:
@@ -84,13 +84,14 @@ _NEWLINE, _RETURN, _SPACE, _DOT, _STAR, _DASH = 10, 13, 0x20, 0x2E, 0x2A, 0x2D
 _BULLET, _ELLIPSIS = 0x2022, 0x2026
 
 
-@compiled
+@borrowing
 def _read_lines(
     data: Bytes,
     table: UInt16s,
     lines: Int32s,
     counts: Int64s,
-) -> int:
+    stripped: Int64s,
+) -> None:
     """Find newline lines, and count properties of single lines.
 
     Args:
@@ -98,13 +99,9 @@ def _read_lines(
         table: `lc_assets.text.characters.character_bits`.
         lines: int32[4, newlines + 1]; gets each line's first byte, end, characters, and 1 where it
             is filled.
-        counts: int64[13]; gets broken lines, those bulleted, those ending with an ellipsis; newline
-            lines bulleted, ending with one; filled lines, those with a terminal mark, those short;
-            dense characters; then of the stripped text its first byte, its end, and the characters
+        counts: gets the first nine of `LineCounts`.
+        stripped: int64[4]; gets the first byte of the stripped text, its end, and the characters
             that stripping takes from its first and from its last line.
-
-    Returns:
-        The number of newline lines.
     """
     n_broken = n_broken_bulleted = n_broken_ellipsis = n_bulleted = n_ellipsis = n_filled = (
         n_terminal
@@ -194,28 +191,28 @@ def _read_lines(
             n_chars += at - begun_run
             before = last = whole(data[at - 1])
             last_bits = whole(table[last])
-    counts[:5] = np.array((n_broken, n_broken_bulleted, n_broken_ellipsis, n_bulleted, n_ellipsis))
-    counts[5:9] = np.array((n_filled, n_terminal, n_short, n_dense // DENSE))
-    counts[9:] = np.array((max(strip_start, 0), strip_end, strip_lead, strip_trail))
-    return n_lines
+    counts[0], counts[1], counts[2] = n_broken, n_broken_bulleted, n_broken_ellipsis
+    counts[3], counts[4], counts[5], counts[6] = n_bulleted, n_ellipsis, n_filled, n_terminal
+    counts[7], counts[8] = n_short, n_dense // DENSE
+    stripped[0], stripped[1] = max(strip_start, 0), strip_end
+    stripped[2], stripped[3] = strip_lead, strip_trail
 
 
 @compiled
-def _find_paragraphs(lines: Int32s, n_lines: int, counts: Int64s, paragraphs: Int32s) -> int:
+def _find_paragraphs(lines: Int32s, stripped: Int64s, paragraphs: Int32s) -> int:
     """Join the stripped text's lines into paragraphs, which empty lines separate.
 
     Args:
         lines: output of `_read_lines`.
-        n_lines: number of lines.
-        counts: of `_read_lines`.
+        stripped: of `_read_lines`.
         paragraphs: int32[3 or more, n_lines]; gets each one's first byte, end, characters.
 
     Returns:
         How many there are: at least one, which may be empty.
     """
-    start, end = counts[9], counts[10]
+    start, end = stripped[0], stripped[1]
     n_paragraphs, inside = 0, False
-    for line in range(n_lines):
+    for line in range(lines.shape[1]):
         first, after = whole(lines[0, line]), whole(lines[1, line])
         if after <= start or first >= end:
             continue
@@ -224,9 +221,9 @@ def _find_paragraphs(lines: Int32s, n_lines: int, counts: Int64s, paragraphs: In
             continue
         n_chars = whole(lines[2, line])
         if first <= start:
-            first, n_chars = start, n_chars - counts[11]
+            first, n_chars = start, n_chars - stripped[2]
         if after >= end:
-            after, n_chars = end, n_chars - counts[12]
+            after, n_chars = end, n_chars - stripped[3]
         if inside:
             paragraphs[2, n_paragraphs - 1] += n_chars + 1
         else:
@@ -242,27 +239,28 @@ def _find_paragraphs(lines: Int32s, n_lines: int, counts: Int64s, paragraphs: In
 
 @compiled
 def _count_repeated(
-    numbers: Int32s,
-    n_distinct: int,
-    pieces: Int32s,
-    counts: Int64s,
+    data: Bytes, pieces: Int32s, n_pieces: int, seed: np.uint64, counts: Int64s
 ) -> None:
-    """Add up pieces by their numbers.
+    """Add up equal pieces.
 
     Args:
-        numbers: a number per piece, 0 and up in the order of first occurrence.
-        n_distinct: numbers there are.
+        data: UTF-8.
         pieces: rows as `_read_lines` makes them: first byte, end, characters, and 1 where filled.
+        n_pieces: how many there are.
+        seed: of hashes.
         counts: int64[6]; gets pieces that repeat and their characters, all copies counted; those
             seen before and their characters, empty ones aside; characters of those seen before that
             are filled; and how many pieces are not empty.
     """
+    numbers, firsts = np.empty(n_pieces, np.int32), np.empty(n_pieces, np.int32)
+    starts, ends = pieces[0], pieces[1]
+    n_distinct = number_pieces(data, starts, ends, seed, numbers, firsts)
     copies = np.zeros(n_distinct, np.int32)
     for number in numbers:
         copies[number] += 1
     counts[:] = 0
     n_known = 0
-    for piece in range(len(numbers)):
+    for piece in range(n_pieces):
         n_chars = whole(pieces[2, piece])
         first = numbers[piece] == n_known
         n_known += first
@@ -277,6 +275,33 @@ def _count_repeated(
                 counts[4] += n_chars * pieces[3, piece]
 
 
+@compiled
+def _count(data: Bytes, table: UInt16s, seed: np.uint64, n_newline: int, counts: Int64s) -> None:
+    """Count lines and paragraphs.
+
+    Args:
+        data: UTF-8.
+        table: `lc_assets.text.characters.character_bits`.
+        seed: of hashes.
+        n_newline: newlines, and one.
+        counts: gets the fields of `LineCounts`.
+    """
+    lines, paragraphs = np.empty((4, n_newline), np.int32), np.zeros((4, n_newline), np.int32)
+    stripped, of_paragraphs = np.empty(4, np.int64), np.empty(6, np.int64)
+    _read_lines(data, table, lines, counts, stripped)
+    n_paragraphs = _find_paragraphs(lines, stripped, paragraphs)
+    _count_repeated(data, lines, n_newline, seed, counts[9:15])
+    _count_repeated(data, paragraphs, n_paragraphs, seed, of_paragraphs)
+    # Empty stretches at the edges of the text.
+    edges = 1
+    if data.size:
+        edges = whole(data[0] == _NEWLINE) + whole(data[data.size - 1] == _NEWLINE)
+    counts[11] += max(edges - 1, 0)
+    counts[14] += edges
+    counts[15], counts[16] = n_newline, n_paragraphs
+    counts[17], counts[18] = of_paragraphs[2], of_paragraphs[3]
+
+
 def count_lines(text: str) -> LineCounts:
     r"""Count a text's lines and paragraphs.
 
@@ -289,26 +314,6 @@ def count_lines(text: str) -> LineCounts:
     """
     data = utf8_of(text)
     require_measurable(data)
-    n_newline = text.count("\n") + 1
-    lines, paragraphs = np.empty((4, n_newline), np.int32), np.zeros((4, n_newline), np.int32)
-    single = np.empty(13, np.int64)
-    _read_lines(data, character_bits(), lines, single)
-    n_paragraphs = _find_paragraphs(lines, n_newline, single, paragraphs)
-    of_lines, of_paragraphs = _repeated(data, lines), _repeated(data, paragraphs[:, :n_paragraphs])
-    # Empty stretches at the edges of the text.
-    edges = text.startswith("\n") + text.endswith("\n") if text else 1
-    of_lines[2] += max(edges - 1, 0)
-    of_lines[5] += edges
-    counts = [*single[:9].tolist(), *of_lines, n_newline, n_paragraphs, *of_paragraphs[2:4]]
-    return LineCounts(*counts)
-
-
-def _repeated(data: Bytes, pieces: Int32s) -> list[int]:
-    """The counts of `_count_repeated`."""
-    numbers, counts = np.empty(pieces.shape[1], np.int32), np.empty(6, np.int64)
-    n_distinct = number_pieces(
-        data, pieces[0], pieces[1], hash_seed(), numbers, np.empty_like(numbers)
-    )
-    _count_repeated(numbers, n_distinct, pieces, counts)
-    found: list[int] = counts.tolist()
-    return found
+    counts = np.empty(len(LineCounts._fields), np.int64)
+    _count(data, character_bits(), hash_seed(), text.count("\n") + 1, counts)
+    return LineCounts(*counts.tolist())

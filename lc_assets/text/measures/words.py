@@ -12,12 +12,13 @@ Words are concatenated without the characters between them: word ``i`` is ``join
 1]]``.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int32s, Int64s, UInt16s
-from lc_assets.compiling import compiled
+from lc_assets.compiling import borrowing, compiled
 from lc_assets.errors import BadInput
-from lc_assets.records import distinct, frozen
 from lc_assets.text.characters import (
     BEYOND,
     DENSE,
@@ -31,7 +32,7 @@ from lc_assets.text.characters import (
 )
 from lc_assets.text.hashing import utf8_of, whole
 from lc_assets.text.measures.spacy_words import spaced
-from lc_assets.text.numbering import eight_bytes
+from lc_assets.text.numbering import eight_bytes, visible
 from lc_assets.text.words import normalized_utf8
 
 WORD_KINDS = ("normalized", "raw", "spacy", "whitespace")
@@ -41,8 +42,7 @@ STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 """The eight of Rae et al. 2021, A.1.1."""
 
 
-@frozen
-class WordCounts:
+class WordCounts(NamedTuple):
     """Counts of words; lengths in characters.
 
     Attributes:
@@ -72,12 +72,12 @@ MAX_BYTES = (1 << 31) - 64
 PADDING = 8
 """Bytes after the last word, so that eight can be read at once from the start of any word."""
 
-_SHORT = 7
+_SHORT, _BYTE = 7, np.uint64(0xFF)
 _STOP_KEYS = tuple(int.from_bytes(word.encode(), "little") | len(word) << 56 for word in STOP_WORDS)
 _THE, _BE, _TO, _OF, _AND, _THAT, _HAVE, _WITH = map(np.uint64, _STOP_KEYS)
 
 
-@compiled
+@borrowing
 def _short_key(joined: Bytes, start: int, length: int) -> np.uint64:
     """A word of up to seven bytes as a number, its length in the highest byte; 0 for a longer
     one.
@@ -100,7 +100,7 @@ def _stop_bit(key: np.uint64) -> int:
     return bit
 
 
-@compiled
+@borrowing
 def _bits_at(data: Bytes, table: UInt16s, at: int) -> tuple[int, int]:
     """Bits of the character at a position, and its bytes."""
     first = data[at]
@@ -110,7 +110,7 @@ def _bits_at(data: Bytes, table: UInt16s, at: int) -> tuple[int, int]:
     return (whole(table[point]) if point < N_CODE_POINTS else BEYOND), size
 
 
-@compiled
+@borrowing
 def _read_words(
     data: Bytes,
     table: UInt16s,
@@ -147,17 +147,26 @@ def _read_words(
             continue
         # Phase 1: copy the word, and collect the bits of its characters.
         start, start_chars, held = n_joined, n_chars, 0
-        while bits & border == group:
+        n_read = 0 if runs else 8
+        while n_read == 8 and i + 8 <= n_bytes:
+            word, n_read = visible(eight_bytes(data, i))
+            for offset in range(8):  # 0, behind the word, has none of the bits that are counted
+                byte = (word >> np.uint64(8 * offset)) & _BYTE
+                joined[np.uint64(n_joined + offset)] = byte
+                held |= whole(table[byte])
+            i += n_read
+            n_joined += n_read
+            n_chars += n_read
+        while i < n_bytes:
+            bits, size = _bits_at(data, table, i)
+            if bits & border != group:
+                break
             held |= bits
-            joined[n_joined] = data[i]
-            for offset in range(1, size):
+            for offset in range(size):
                 joined[n_joined + offset] = data[i + offset]
             n_joined += size
             n_chars += 1
             i += size
-            if i == n_bytes:
-                break
-            bits, size = _bits_at(data, table, i)
         # Phase 2: count it.
         stop = _stop_bit(_short_key(joined, start, n_joined - start))
         stops |= stop
@@ -174,13 +183,13 @@ def _read_words(
     while stops:
         n_distinct += stops & 1
         stops >>= 1
-    counts[:4] = np.array((n_words, n_chars, n_non_symbol, n_chars_non_symbol))
-    counts[4:] = np.array((n_with_letter // LETTER, n_with_symbol // SYMBOL, n_distinct, n_stops))
+    counts[0], counts[1], counts[2], counts[3] = n_words, n_chars, n_non_symbol, n_chars_non_symbol
+    counts[4], counts[5] = n_with_letter // LETTER, n_with_symbol // SYMBOL
+    counts[6], counts[7] = n_distinct, n_stops
     return n_words
 
 
-@distinct
-class Words:
+class Words(NamedTuple):
     """A text's words of one kind.
 
     Attributes:

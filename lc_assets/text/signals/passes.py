@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int32s, Int64s, UInt16s
-from lc_assets.compiling import compiled
+from lc_assets.compiling import borrowing, compiled
 from lc_assets.text.characters import (
     BEYOND,
     DENSE,
@@ -23,7 +23,13 @@ from lc_assets.text.characters import (
     code_point,
 )
 from lc_assets.text.hashing import WordSet, absorb, find_word, slot_in, whole
-from lc_assets.text.numbering import first_bytes, number_pieces
+from lc_assets.text.numbering import (
+    count_bytes,
+    eight_bytes,
+    first_bytes,
+    number_pieces,
+    visible,
+)
 
 
 class RawCounts(NamedTuple):
@@ -39,7 +45,12 @@ class RawCounts(NamedTuple):
     ellipsis_lines: int
 
 
-_SPACE, _NEWLINE, _ZERO, _NINE = 32, 10, 0x30, 0x39
+_SPACE, _NEWLINE = 32, 10
+_FROM_ZERO, _AFTER_NINE = (
+    np.uint64((0x80 - digit) * 0x0101010101010101) for digit in (ord("0"), ord("9") + 1)
+)
+"""Eight times what carries into a byte's highest bit from a digit on, and after it."""
+_7 = np.uint64(7)
 _HASH, _BANG, _DOT, _QUESTION = 0x23, 0x21, 0x2E, 0x3F
 _OPEN, _CLOSE = 0x7B, 0x7D
 _QUOTE, _ELLIPSIS = 0x201D, 0x2026
@@ -72,7 +83,7 @@ def _is_bullet(code: int) -> bool:
     )
 
 
-@compiled
+@borrowing
 def scan_raw(
     data: Bytes,
     bits: UInt16s,
@@ -167,7 +178,7 @@ def scan_raw(
     return RawCounts(*counts, n_ellipsis_lines)
 
 
-@compiled
+@borrowing
 def _end_line(lines: Int64s, line: int, n_chars: int, n_upper: int, last: int, dots: int) -> bool:
     """Describe a line that ends after ``n_chars`` of the text; return whether it ends with an
     ellipsis.
@@ -248,7 +259,7 @@ def scan_words(
     return NumberedWords(numbers, counts, lengths, listed, n_lorem)
 
 
-@compiled
+@borrowing
 def _hash_of(data: Bytes, start: int, stop: int, seed: np.uint64) -> np.uint64:
     """Hash of a word, as `lc_assets.text.hashing.hash_codes` makes it."""
     state, i = seed, start
@@ -263,7 +274,7 @@ def _hash_of(data: Bytes, start: int, stop: int, seed: np.uint64) -> np.uint64:
     return state
 
 
-@compiled
+@borrowing
 def _split(
     data: Bytes,
     bits: UInt16s,
@@ -290,20 +301,15 @@ def _split(
             i += 1
             continue
         starts[n_words] = i
-        n_chars = 0
-        while i < n:
-            byte = data[i]
-            if byte < 0x80:
-                if byte in (_SPACE, _NEWLINE):
-                    break
-                numeric_in_line += (byte >= _ZERO) & (byte <= _NINE)
-                i += 1
-            else:
-                code, size = code_point(data, i)
-                flag = whole(bits[code]) if code < N_CODE_POINTS else BEYOND
-                numeric_in_line += (flag & NUMERIC) >> 11
-                i += size
+        n_chars, n_numeric = _ascii_word(data, i)
+        i += n_chars
+        while i < n and data[i] != _SPACE and data[i] != _NEWLINE:
+            code, size = code_point(data, i)
+            flag = whole(bits[code]) if code < N_CODE_POINTS else BEYOND
+            n_numeric += (flag & NUMERIC) >> 11
+            i += size
             n_chars += 1
+        numeric_in_line += n_numeric
         ends[n_words] = i
         chars[n_words] = n_chars
         n_words += 1
@@ -311,7 +317,21 @@ def _split(
         chars_in_line += n_chars
 
 
-@compiled
+@borrowing
+def _ascii_word(data: Bytes, start: int) -> tuple[int, int]:
+    """Read the visible ASCII characters of a word, as far as eight bytes can be read at once;
+    return how many there are, and how many digits.
+    """
+    i, n, n_digits = start, 8, 0
+    while n == 8 and i + 8 <= data.size:
+        word, n = visible(eight_bytes(data, i))
+        digits = (word + _FROM_ZERO) & ~(word + _AFTER_NINE)
+        n_digits += whole(count_bytes(digits >> _7))
+        i += n
+    return i - start, n_digits
+
+
+@borrowing
 def _marks_of(data: Bytes, start: int, stop: int) -> int:
     """Roles of a word for signals: it ends with "lorem", begins with "ipsum", is "javascript"."""
     marks = 0
