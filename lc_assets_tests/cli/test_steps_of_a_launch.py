@@ -12,11 +12,12 @@ from lc_assets.builds.settings.rows import MixSettings
 from lc_assets.builds.tables import read_table
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.megatron.launch_arguments import parse_launch, read_batches
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.lineage.launches import Step, served
+from lc_assets.stages.lineage.launches import Step, seen, served
 from lc_assets.stages.mixes.blended_mix import read_mix
 from lc_assets.stages.mixes.launching import build_mix_cache
 from lc_assets.vocabulary import GPT2_EOT
@@ -167,6 +168,28 @@ def test_the_command_lists_documents_and_gives_programs_their_texts(lc, cache):
     assert [line["text"] for line in lines] == [text_of("gpt2", one.ids.tolist()) for one in found]
     assert lc("trace", "--launch", path).code == 2
     assert lc("trace", "--row", 0).code == 2
+
+
+def test_what_was_seen_is_what_the_mix_serves_first(lc, mix, cache):
+    """Samples, tokens and epochs of every data set, up to a step."""
+    launch = launch_in(cache)
+    found = seen(launch, Step(iteration=3, batch=12, micro_batch=2), cache)
+    first = read_npy(mix.folder / "dataset_index.npy")[: 3 * 12]
+    assert tuple(found) == launch.sources[0].prefixes
+    assert [n for n, _ in found.values()] == np.bincount(first, minlength=len(found)).tolist()
+    for prefix, (n_samples, epochs) in found.items():
+        n_tokens = MegatronReader(Path(prefix)).lengths.sum()
+        assert epochs == n_samples * launch.sequence_length / n_tokens
+    path = cache / "seen.args"
+    words = (cache / "launch.args").read_text().strip()
+    path.write_text(f"{words}\n--global-batch-size 12 --micro-batch-size 2\n")
+    made = json.loads(lc("trace", "--launch", path, "--seen-until", 3, "--json").out)
+    lines = made["sections"][0]["tables"][0]["rows"]
+    assert {line["data set"]: line["samples"] for line in lines} == {
+        name: n for name, (n, _) in found.items()
+    }
+    assert lc("trace", "--launch", path, "--seen-until", 3, "--step", 3).code == 2
+    assert "no iteration 99" in lc("trace", "--launch", path, "--seen-until", 99).err
 
 
 def test_packed_pieces_say_whose_rows_they_are(cache):

@@ -13,6 +13,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.megatron.gpt_index import read_gpt_index
 from lc_assets.mixing.blending import blend, normalise
+from lc_assets.mixing.schedules import Stretch
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.mixes.blended_mix import read_mix, table_of
 from lc_assets.stages.mixes.mix_plans import params_of, plan_mix, reads
@@ -80,6 +81,61 @@ def test_a_mix_that_continues_another_keeps_what_was_consumed():
     assert new.weights == (0.0, 0.25, 0.75)
 
 
+MOVING = """
+[blended_mix.old]
+schedule = [
+    { samples = 100, weights = {a = 3, b = 1} },
+    { samples = 60, weights = {a = 3, b = 1}, to = {b = 1} },
+]
+[blended_mix.m]
+schedule = [{ samples = 50, weights = {c = 1}, to = {a = 1} }]
+continues = {mix = "old", after = 130}
+"""
+
+
+def test_weights_move_by_a_schedule():
+    """The counts are the integrals of the weights, to less than a sample; the shares, too."""
+    plan = planned(MOVING, "old")
+    assert plan.names == ("a", "b")
+    np.testing.assert_allclose(plan.used, [75 + 22.5, 25 + 37.5], atol=0.999)
+    np.testing.assert_allclose(plan.weights, [97.5 / 160, 62.5 / 160])
+    early, late = plan.drawn[0][100:110], plan.drawn[0][150:]
+    assert (np.count_nonzero(early), np.count_nonzero(late)) == (3, 9)
+    for stated, used, (requested,) in zip(plan.stated, plan.used, plan.requested, strict=True):
+        assert requested >= max(stated, used)
+    assert plan.samples <= len(plan.drawn[0]) == 160
+
+
+def test_a_schedule_goes_on_without_touching_what_was_consumed():
+    old, new = planned(MOVING, "old"), planned(MOVING)
+    assert new.names == ("a", "b", "c")
+    for before, now in zip(old.drawn, new.drawn, strict=True):
+        np.testing.assert_array_equal(now[:130], before[:130])
+    assert (sum(new.used), new.after) == (180, 130)
+    np.testing.assert_allclose(np.subtract(new.used, new.kept), [25, 0, 25], atol=0.999)
+    assert new.schedule == (Stretch(samples=50, first=(0, 0, 1), last=(1, 0, 0)),)
+
+
+def test_a_schedule_moves_between_kinds_of_rows():
+    """Its sources are named as in the mix; no other rows are read."""
+    text = """
+    [packed_rows]
+    megatron = "rows"
+    [blended_mix.m]
+    schedule = [{ samples = 40, weights = {a = 1}, to = {"packed_rows/b" = 1} }]
+    """
+    recipe = parse_recipe(text, where="here")
+    assert planned(text, available={"a": 90, "b": 9, "packed_rows/b": 99}).used == (20, 20)
+    for part, snapshot, is_read in (
+        ("megatron_rows", "a", True),
+        ("megatron_rows", "b", False),
+        ("packed_rows", "a", False),
+        ("packed_rows", "b", True),
+    ):
+        assert reads(recipe, "m", part, snapshot) == is_read
+    assert "schedule" not in params_of(Recipe(), "equal")
+
+
 def test_a_mix_depends_on_the_mixes_it_continues():
     """On their settings, and on their sources."""
     recipe = parse_recipe(CONTINUED, where="here")
@@ -93,6 +149,13 @@ def test_a_mix_depends_on_the_mixes_it_continues():
     ("content", "complaint"),
     [
         ('[blended_mix.m]\ncontinues = {mix = "none", after = 3}', "no mix 'none'"),
+        ("[blended_mix.m]\nschedule = [{samples = 3, weights = {}}]", "needs a weight"),
+        ('[blended_mix.m]\nschedule = [{samples = 3, weights = {"x/a" = 1}}]', "is no source"),
+        (
+            "[blended_mix.m]\nsamples = 3\nschedule = [{samples = 3, weights = {a = 1}}]",
+            "only one of them",
+        ),
+        ("[blended_mix.m]\nschedule = [{samples = 3, weights = {z = 1}}]", "the mix names z"),
         (
             '[blended_mix.m]\nweights = {a = 1}\ncontinues = {mix = "m", after = 3}',
             "continues itself",

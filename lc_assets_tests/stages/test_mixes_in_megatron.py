@@ -47,6 +47,16 @@ def mixes_of(first, second):
         "of-parts": {"parts": PARTS},
         "of-parts-sized": {"parts": PARTS, "samples": 120, "seed": 7},
         "ten-thousand": {"parts": PARTS, "samples": 10_000},
+        "moving": {
+            "schedule": [
+                {"samples": 200, "weights": {first: 3.0, second: 1.0}},
+                {"samples": 150, "weights": {first: 1.0}, "to": {f"packed_rows/{second}": 1.0}},
+            ]
+        },
+        "goes-on-moving": {
+            "schedule": [{"samples": 90, "weights": {second: 1.0}, "to": {first: 1.0}}],
+            "continues": {"mix": "moving", "after": 260},
+        },
         "goes-on": {
             "weights": {first: 1.0, second: 4.0},
             "samples": 500,
@@ -97,7 +107,7 @@ def test_a_mix_is_what_megatron_builds_and_finds(lake, megatron, tmp_path, name)
     assert found["length"] >= n_expected >= mix.samples > 0
     expected = [digest_of(tokens) for tokens in samples_of(lake.lake, published, mix)]
     assert found["samples"][: len(expected)] == expected
-    if not name.startswith("goes-on"):  # no launch of Megatron builds that
+    if not name.startswith(("goes-on", "moving")):  # no launch of Megatron builds that
         built = megatron.ask(ask="launched", cache=str(fresh), **asked)
         assert {name: digest_of_file(fresh / name) for name in built["written"]} == {
             path.name: digest_of_file(path) for path in cache.glob("*Dataset*")

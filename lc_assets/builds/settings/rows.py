@@ -2,7 +2,7 @@
 mixes.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
@@ -27,7 +27,9 @@ are 10 GB.
 Weight = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Part = Literal["megatron_rows", "packed_rows"]
-"""Kinds of rows that a mix takes from: one document each, or packed with several."""
+"""Kinds of rows that a mix takes from: one document each, or packed with several; sorted."""
+PLAIN: Part = "megatron_rows"
+"""The kind of rows whose sources are named by snapshot only; others are ``packed_rows/2023-06``."""
 
 
 class TokenizingSettings(Settings):
@@ -146,8 +148,49 @@ class ContinuationSettings(Settings):
     after: Annotated[int, msgspec.Meta(ge=0, le=10**9)]
 
 
+def source_name(part: str, snapshot: str) -> str:
+    """Name of a source of a mix: a kind of rows of one snapshot.
+
+    >>> source_name("megatron_rows", "2023-06"), source_name("packed_rows", "2023-06")
+    ('2023-06', 'packed_rows/2023-06')
+    """
+    return snapshot if part == PLAIN else f"{part}/{snapshot}"
+
+
+def part_and_snapshot(source: str) -> tuple[str, str]:
+    """The inverse of `source_name`; a snapshot's name contains no ``/``.
+
+    >>> part_and_snapshot("2023-06"), part_and_snapshot("packed_rows/2023-06")
+    (('megatron_rows', '2023-06'), ('packed_rows', '2023-06'))
+    """
+    part, _, snapshot = source.rpartition("/")
+    return part or PLAIN, snapshot
+
+
+class PieceSettings(Settings):
+    """A piece of a schedule of weights, constant or linear.
+
+    Attributes:
+        samples: its length.
+        weights: by source: a snapshot, or ``packed_rows/`` and a snapshot; others have none.
+        to: weights at its end, which those at its beginning move to; by default they stay.
+    """
+
+    samples: Samples
+    weights: dict[str, Weight]
+    to: dict[str, Weight] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.weights:
+            raise BadInput("a piece of a schedule needs a weight")
+        for source in (*self.weights, *self.to):
+            part, snapshot = part_and_snapshot(source)
+            if not snapshot or part not in get_args(Part):
+                raise BadInput(f"{source!r} is no source: name a snapshot, or packed_rows/SNAPSHOT")
+
+
 class MixSettings(Settings):
-    """One blend of snapshots: by weights, tokens or epochs.
+    """One blend of snapshots: by weights, a schedule of weights, tokens or epochs.
 
     Attributes:
         weights: by snapshot; or ``tokens``: every published snapshot by its size; or ``equal``.
@@ -155,6 +198,7 @@ class MixSettings(Settings):
             snapshots get more than their share.
         tokens: instead of weights: tokens of each snapshot, to the nearest sample.
         epochs: instead of weights: epochs of each snapshot, to the nearest sample.
+        schedule: instead of weights: pieces one after the other, each with weights of its own.
         samples: size of the blend; by default the largest that repeats no sample of any source.
         parts: shares of samples by kind of rows, such as ``{megatron_rows = 0.34, packed_rows =
             0.66}``; within each part the weights apply. By default only `megatron_rows`.
@@ -170,31 +214,46 @@ class MixSettings(Settings):
     epochs: dict[str, Annotated[float, msgspec.Meta(gt=0, le=1000)]] = msgspec.field(
         default_factory=dict
     )
+    schedule: tuple[PieceSettings, ...] = ()
     samples: Samples | None = None
     parts: dict[Part, Weight] = msgspec.field(default_factory=dict)
     seed: Annotated[int, msgspec.Meta(ge=0, lt=2**32)] | None = None
     continues: ContinuationSettings | None = None
 
     def __post_init__(self) -> None:
-        if self.temperature != 1 and (self.weights != "tokens" or self.tokens or self.epochs):
+        if self.temperature != 1 and (
+            self.weights != "tokens" or self.tokens or self.epochs or self.schedule
+        ):
             raise BadInput('a temperature belongs to weights = "tokens", and to nothing else')
-        if (self.tokens or self.epochs) and (
-            self.weights != "tokens" or self.samples is not None or (self.tokens and self.epochs)
+        ways = (self.tokens, self.epochs, self.schedule)
+        if any(ways) and (
+            self.weights != "tokens" or self.samples is not None or sum(map(bool, ways)) > 1
         ):
             raise BadInput(
-                "a mix is by weights and samples, or by tokens, or by epochs: only one of them"
+                "a mix is by weights and samples, by tokens, by epochs, or by a schedule: only one "
+                "of them"
             )
-        if self.parts and (self.tokens or self.epochs):
-            raise BadInput("shares of parts go with weights; leave tokens and epochs out, or parts")
+        if self.parts and any(ways):
+            raise BadInput(
+                "shares of parts go with weights; leave tokens, epochs and schedule out, or parts"
+            )
+
+    @property
+    def scheduled(self) -> frozenset[str]:
+        """The sources that its schedule names."""
+        return frozenset(name for piece in self.schedule for name in (*piece.weights, *piece.to))
 
     @property
     def kinds(self) -> tuple[Part, ...]:
         """The kinds of rows it takes from, sorted."""
-        return tuple(sorted(self.parts)) or ("megatron_rows",)
+        named = {part_and_snapshot(name)[0] for name in self.scheduled} or self.parts or {PLAIN}
+        return tuple(part for part in get_args(Part) if part in named)
 
-    @property
-    def named(self) -> frozenset[str] | None:
-        """The snapshots it names; none means every published one."""
+    def named(self, part: Part) -> frozenset[str] | None:
+        """The snapshots of which it names rows of this kind; None means every published one."""
+        if self.scheduled:
+            own = (part_and_snapshot(name) for name in self.scheduled)
+            return frozenset(snapshot for kind, snapshot in own if kind == part)
         if self.tokens or self.epochs:
             return frozenset(self.tokens or self.epochs)
         return frozenset(self.weights) if isinstance(self.weights, dict) else None

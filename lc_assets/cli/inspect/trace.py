@@ -47,10 +47,16 @@ class StepOptions:
 
     launch: Annotated[
         Path | None,
-        Option(help="File of Megatron's launch arguments; needs --step, and no LAKE."),
+        Option(
+            help="File of Megatron's launch arguments; needs --step or --seen-until, and no LAKE."
+        ),
     ] = None
     step: Annotated[int | None, Option(help="With --launch: an iteration, from 1.")] = None
-    ranks: Annotated[int, Option(help="With --launch: data-parallel ranks.")] = 1
+    seen_until: Annotated[
+        int | None,
+        Option(help="With --launch: count what was read of each data set up to an iteration."),
+    ] = None
+    ranks: Annotated[int, Option(help="With --step: data-parallel ranks.")] = 1
 
 
 def trace(
@@ -63,7 +69,8 @@ def trace(
     position: Annotated[int | None, Option(help="With --sample: a token of the sample.")] = None,
 ) -> None:
     """Follow a row or a sample to its document upstream, or documents to their rows, positions and
-    samples; or list the documents that a launch trained on at a step, by microbatch and rank.
+    samples; or list the documents that a launch trained on at a step, by microbatch and rank, or
+    count what it had read of each data set.
 
     One of --row, --mix with --sample, --launch with --step, --id, --url, --domain, --digest.
 
@@ -84,9 +91,7 @@ def trace(
     }
     _require_one(given)
     if of_step.launch is not None:
-        if of_step.step is None:
-            raise BadInput("--launch needs --step: an iteration of Megatron's, from 1")
-        trace_shown.trace_step(of_step.launch, of_step.step, of_step.ranks)
+        _trace_launch(of_step.launch, of_step)
         return
     if not lake:
         raise BadInput("name the lake: lc trace LAKE")
@@ -111,6 +116,18 @@ def trace(
         trace_shown.trace_sample(found, mix, sample, position)
     else:
         trace_shown.trace_documents(found, *next(iter(named.items())))
+
+
+def _trace_launch(launch: Path, options: StepOptions) -> None:
+    from lc_assets.cli.inspect import steps_shown
+
+    step, until = options.step, options.seen_until
+    if step is not None and until is None:
+        steps_shown.trace_step(launch, step, options.ranks)
+    elif until is not None and step is None:
+        steps_shown.trace_seen(launch, until)
+    else:
+        raise BadInput("--launch needs --step or --seen-until: an iteration of Megatron's, from 1")
 
 
 def _require_one(given: Mapping[str, bool]) -> None:

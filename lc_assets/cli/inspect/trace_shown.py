@@ -1,14 +1,9 @@
 """What ``lc trace`` prints: rows, samples, what is known of a document, and where it ended up."""
 
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
-from lc_assets.cli.printing import facts, heading, say, shortened, table, visible
-from lc_assets.cli.reports import report
+from lc_assets.cli.printing import facts, heading, say, shortened, table
 from lc_assets.errors import BadInput, Mismatch, NotPublished, Unreachable
-from lc_assets.formats.megatron.launch_arguments import read_batches, read_launch
-from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.releases import Pin, lake_of_release, pinned_lake
@@ -21,7 +16,6 @@ from lc_assets.stages.lineage.histories import (
     removed_for,
     why_dropped,
 )
-from lc_assets.stages.lineage.launches import ServedPiece, Step, served
 from lc_assets.stages.lineage.spans import Span, spans_of_packed_row
 from lc_assets.stages.lineage.tracing import find_row, row_of_order, sample_of_mix
 from lc_assets.stages.lineage.whereabouts import (
@@ -87,7 +81,7 @@ def trace_packed_row(lake: Lake, row: int, split: str, snapshot: str, column: in
     spans = spans_of_packed_row(packed, split, row)
     say(f"{split} row {row:,} of {packed.name}, version {packed.version}")
     lines = [
-        (f"{span.row_start:,}:{span.row_stop:,}", _ranges(span), span.id, span.url)
+        (f"{span.row_start:,}:{span.row_stop:,}", token_ranges(span), span.id, span.url)
         for span in spans
     ]
     table(("columns", "tokens of the document", "document", "url"), lines)
@@ -108,7 +102,7 @@ def trace_sample(lake: Lake, mix: str, number: int, position: int | None) -> Non
         (
             piece.span.row,
             f"{piece.start:,}:{piece.stop:,}",
-            _ranges(piece.span, piece.start, piece.stop),
+            token_ranges(piece.span, piece.start, piece.stop),
             piece.span.id,
             piece.span.url,
         )
@@ -119,31 +113,6 @@ def trace_sample(lake: Lake, mix: str, number: int, position: int | None) -> Non
         piece, column = sample.column_of(position)
         say(f"position {position:,} is column {column:,} of train row {piece.span.row:,}")
         _show_token(lake, piece.span, column)
-
-
-def trace_step(path: Path, iteration: int, n_ranks: int) -> None:
-    """From a step of a launch of Megatron to the documents that it trains on."""
-    launch, cache = read_launch(path)
-    batch, micro_batch = read_batches(path)
-    step = Step(iteration=iteration, batch=batch, micro_batch=micro_batch, n_ranks=n_ranks)
-    found = list(served(launch, step, Path(cache) if cache else None))
-    names = ("microbatch", "rank", "sample", "first token", "tokens", "document", "url", "text")
-    table(names, map(_served_line, found))
-    n_tokens = sum(len(piece.ids) for piece in found)
-    say(f"{len(found):,} pieces of documents, {n_tokens:,} tokens in {batch:,} samples")
-
-
-def _served_line(piece: ServedPiece) -> tuple[Any, ...]:
-    """A piece; its whole text for programs."""
-    name, url = f"document {piece.number} of {piece.data_set}", ""
-    ranges = ""
-    if (own := piece.piece) is not None:
-        name, url, ranges = own.span.id, own.span.url, _ranges(own.span, own.start, own.stop)
-    whole = report() is not None
-    ids = piece.ids if whole else piece.ids[:SHOWN_TOKENS]
-    text = text_of(piece.tokenizer, ids.tolist()) if piece.tokenizer else ""
-    shown = text if whole else visible(shortened(text, SHOWN_TOKENS))
-    return piece.microbatch, piece.rank, piece.sample, piece.start, ranges, name, url, shown
 
 
 def trace_documents(lake: Lake, kind: Kind, value: str) -> None:
@@ -255,7 +224,8 @@ def _show_history(lake: Lake, row: Span) -> None:
         table(("document", *columns[1:]), lines)
 
 
-def _ranges(span: Span, start: int | None = None, stop: int | None = None) -> str:
+def token_ranges(span: Span, start: int | None = None, stop: int | None = None) -> str:
+    """The tokens of its document that a span, or columns of it, are; ``padding`` if none."""
     ranges = span.tokens_in(
         span.row_start if start is None else start, span.row_stop if stop is None else stop
     )

@@ -1,5 +1,5 @@
 """What a launch of Megatron served at a step: the documents in its global batch, by microbatch and
-rank.
+rank; and how much of each data set up to a step.
 
 A sample is found by the arrays that Megatron reads: those of the launch's cache, or those that it
 would build. Its documents are known where the launch's data sets are versions of a lake, or the
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lc_assets.arrays import Array
+from lc_assets.arrays import Array, Integers
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX
 from lc_assets.builds.lookups import read_some
 from lc_assets.errors import BadInput
@@ -22,7 +22,8 @@ from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.located import located
 from lc_assets.lake.versions import Published
-from lc_assets.mixing.cache_names import Launch
+from lc_assets.mixing.blending import counts
+from lc_assets.mixing.cache_names import Launch, Request, documents_of
 from lc_assets.mixing.gpt_index import GptIndex
 from lc_assets.records import record
 from lc_assets.stages.lineage.characters import tokenizer_of
@@ -34,7 +35,7 @@ from lc_assets.stages.lineage.tracing import (
     rows_behind,
     spans_of_documents,
 )
-from lc_assets.stages.megatron.caching import training_arrays
+from lc_assets.stages.megatron.caching import Arrays, training_arrays
 from lc_assets.stages.mixes.launching import rows_of_pieces
 
 STORES = ("token_documents", "packing_tokens")
@@ -137,24 +138,53 @@ Cut = tuple[int, int, int | None]
 
 def _cuts(launch: Launch, step: Step, cache: Path | None) -> list[tuple[str, list[Cut]]]:
     """The data set of each sample of a step, and what it takes of it."""
-    (*parts, last), arrays = training_arrays(launch, cache)
-    *_, order = arrays(last)
-    begin = (step.iteration - 1) * step.batch
-    if begin + step.batch > len(order):
-        raise BadInput(
-            f"no iteration {step.iteration:,}: the launch has {len(order):,} samples, "
-            f"{step.batch:,} a step"
-        )
-    own = slice(begin, begin + step.batch)
-    if last.weights is None:
-        parts, chosen, numbers = [last], np.zeros(step.batch, np.int64), np.arange(begin, own.stop)
-    else:
-        chosen, numbers = (np.asarray(array[own]) for array in arrays(last))
+    requests, arrays = training_arrays(launch, cache)
+    parts, (chosen, numbers) = _drawn(requests, arrays, step, step.batch)
     indices = {number: GptIndex(*arrays(parts[number])) for number in np.unique(chosen).tolist()}
     return [
         (parts[number].parts[0].prefix, cuts_of_sample(indices[number], sample))
         for number, sample in zip(chosen.tolist(), numbers.tolist(), strict=True)
     ]
+
+
+def _drawn(
+    requests: Sequence[Request], arrays: Arrays, step: Step, n_samples: int
+) -> tuple[Sequence[Request], list[Integers]]:
+    """The launch's data sets; and which of them the last samples up to the end of a step are of,
+    with their numbers there.
+    """
+    *parts, last = requests
+    *_, order = arrays(last)
+    end = step.iteration * step.batch
+    if end > len(order):
+        raise BadInput(
+            f"no iteration {step.iteration:,}: the launch has {len(order):,} samples, "
+            f"{step.batch:,} a step"
+        )
+    own = slice(end - n_samples, end)
+    if last.weights is None:
+        return [last], [np.zeros(n_samples, np.int64), np.arange(own.start, end)]
+    return parts, [np.asarray(array[own]) for array in arrays(last)]
+
+
+def seen(launch: Launch, step: Step, cache: Path | None) -> dict[str, tuple[int, float]]:
+    """How many samples of each data set a launch has served up to the end of a step, by prefix, and
+    how many epochs these are.
+
+    Raises:
+        BadInput: as `served`.
+        CorruptFile: as `served`.
+    """
+    requests, arrays = training_arrays(launch, cache)
+    parts, (chosen, _) = _drawn(requests, arrays, step, step.iteration * step.batch)
+    found = {}
+    for request, n_samples in zip(parts, counts(chosen, len(parts)), strict=True):
+        (part,) = request.parts
+        lengths = MegatronReader(Path(part.prefix)).lengths
+        own = documents_of(part.bounds, len(lengths))
+        n_tokens = int(lengths[own.start : own.stop].sum(dtype=np.int64))
+        found[part.prefix] = n_samples, n_samples * launch.sequence_length / n_tokens
+    return found
 
 
 class _DataSet:

@@ -48,6 +48,7 @@ from lc_assets.records import frozen, record
 _NO_HARD_LINKS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK)
 
 Made: TypeAlias = Callable[[Request], Sequence[np.ndarray | Path]]
+Arrays: TypeAlias = Callable[[Request], Sequence[np.ndarray]]
 Status = Literal["found", "missing", "damaged", "stale"]
 
 
@@ -286,9 +287,7 @@ def _computed(data_sets: _DataSets, request: Request) -> Sequence[np.ndarray]:
     return index.document_index, index.sample_index, index.shuffle_index
 
 
-def training_arrays(
-    launch: Launch, cache: Path | None
-) -> tuple[list[Request], Callable[[Request], Sequence[np.ndarray]]]:
+def training_arrays(launch: Launch, cache: Path | None) -> tuple[list[Request], Arrays]:
     """What a launch requests for training, its blend last, and a function that gives the arrays of
     each: those that its cache has for any tokenizer, else those that Megatron builds.
 

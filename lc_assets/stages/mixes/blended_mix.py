@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from lc_assets.builds.recipe import Recipe, plain, require_whole_rows
+from lc_assets.builds.settings.rows import PLAIN, part_and_snapshot, source_name
 from lc_assets.builds.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
@@ -30,17 +31,9 @@ from lc_assets.formats.megatron.idx import MegatronIndex, idx_path, read_index
 from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.lake.versions import Published
 from lc_assets.mixing.gpt_index import build_gpt_index, lengthened, n_whole
+from lc_assets.mixing.schedules import Stretch, dues_of
 from lc_assets.publishing import publish_bytes
-from lc_assets.stages.mixes.mix_plans import (
-    PLAIN,
-    PlannedMix,
-    params_of,
-    part_and_snapshot,
-    plan_mix,
-    reads,
-    settings_of,
-    source_name,
-)
+from lc_assets.stages.mixes.mix_plans import PlannedMix, params_of, plan_mix, reads, settings_of
 from lc_assets.stages.rows.longcrawl import common_of
 
 MIX_FILE = "mix.json"
@@ -52,7 +45,8 @@ class MixSource(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         snapshot: its name.
         prefix: of its Megatron files, relative to the lake's root.
-        weight: requested share of the part that is not kept from another mix; they sum to 1.
+        weight: requested share of the part that is not kept from another mix, over all of it; they
+            sum to 1.
         available: samples of one epoch.
         used: samples that the mix takes; more than ``available`` means more than one epoch.
         kept: how many of them are in the part that is kept.
@@ -84,6 +78,7 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
         after: samples that are kept from the mix it continues.
         samples: those that a launch of Megatron requests to get this mix; 0 if it cannot.
         weights: of the sources, on its command line; None if it is given none.
+        schedule: how the weights of the part that is not kept move, if they do.
         sources: in the order of their numbers.
     """
 
@@ -92,6 +87,7 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
     after: int = 0
     samples: int = 0
     weights: tuple[float, ...] | None = None
+    schedule: list[Stretch] | msgspec.UnsetType = msgspec.UNSET
     sources: list[MixSource]
 
     @property
@@ -138,6 +134,7 @@ def write_blended_mix(context: BuildContext, staging: StagingFolder) -> Counts:
         after=plan.after,
         samples=plan.samples,
         weights=plan.stated,
+        schedule=list(plan.schedule) or msgspec.UNSET,
         sources=list(_described(context, plan, published, available)),
     )
     publish_bytes(staging.folder / MIX_FILE, encode_json(described))
@@ -211,7 +208,7 @@ def table_of(mix: Mix) -> list[dict[str, Any]]:
             "epochs": round(source.used / source.available, 4),
             "a sample is seen at most": -(-source.used // source.available),
             "gone through once at": round(source.available / source.weight)
-            if source.weight > 0
+            if source.weight > 0 and not mix.schedule
             else None,
         }
         for source in mix.sources
@@ -220,20 +217,22 @@ def table_of(mix: Mix) -> list[dict[str, Any]]:
 
 def the_blend_keeps_its_shares(check_input: CheckInput) -> CheckResult:
     """At every point of the blend, each source's count differs from its share by less than one
-    sample per source.
+    sample per source; by less than one sample, if the weights move.
     """
     mix = read_mix(check_input.folder)
     datasets = read_npy(check_input.folder / "dataset_index.npy")[mix.after :]
     n = np.arange(1, len(datasets) + 1)
+    dues = dues_of(mix.schedule) if mix.schedule else None
     worst = max(
         (
-            float(np.abs(np.cumsum(datasets == i) - n * source.weight).max())
+            float(np.abs(np.cumsum(datasets == i) - due).max())
             for i, source in enumerate(mix.sources)
+            for due in [n * source.weight if dues is None else dues.of(i, n)]
         ),
         default=0.0,
     )
     return CheckResult(
-        passed=worst < max(len(mix.sources), 1),
+        passed=worst < (1 if dues else max(len(mix.sources), 1)),
         message=f"never more than {worst:.2f} samples off, over {len(datasets):,} samples of "
         f"{len(mix.sources)} sources",
         values={"worst": worst, "samples": len(datasets)},

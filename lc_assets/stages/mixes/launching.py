@@ -71,20 +71,22 @@ def arguments_of(launch: Launch) -> str:
 
 def shown_launch(lake: Lake, published: Published) -> list[str]:
     """How to train on a mix: the command that writes the cache and the arguments; and the
-    arguments with which Megatron builds the same data itself. Empty for what is no such mix.
+    arguments with which Megatron builds the same data itself, if it can. Empty for what is no such
+    mix.
     """
     if published.stage != "blended_mix":
         return []
     try:
-        launch = launch_of(read_mix(published.only(MIX_FILE)), lake)
+        mix = read_mix(published.only(MIX_FILE))
+        launch = launch_of(mix, lake)
         data = " ".join(words_of(launch.sources[0]) or [])
     except (BadInput, NotPublished):
         return []
     home = f"{published.home.absolute()}"
-    return [
-        f"lc megatron cache --mix {shlex.quote(home)} --cache cache --hf-tokenizer gpt2",
-        f"--data-path {data} {arguments_of(launch)}",
-    ]
+    command = f"lc megatron cache --mix {shlex.quote(home)} --cache cache --hf-tokenizer gpt2"
+    if mix.after or mix.schedule:
+        return [command]
+    return [command, f"--data-path {data} {arguments_of(launch)}"]
 
 
 def build_mix_cache(

@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lc_assets.builds.recipe import Recipe, plain
-from lc_assets.builds.settings.rows import MixSettings, Part
+from lc_assets.builds.settings.rows import (
+    PLAIN,
+    MixSettings,
+    Part,
+    part_and_snapshot,
+    source_name,
+)
 from lc_assets.errors import BadInput
 from lc_assets.mixing.blending import (
     Blend,
@@ -26,6 +32,7 @@ from lc_assets.mixing.blending import (
     targets,
     tempered,
 )
+from lc_assets.mixing.schedules import Stretch, dues_of, scheduled_blend
 from lc_assets.records import record
 from lc_assets.stages.megatron.megatron_rows import require_sensible
 
@@ -33,8 +40,6 @@ NO_SAMPLES = (
     "without training samples (no training row, or fewer tokens in all rows together "
     "than megatron_rows.sequence_length)"
 )
-PLAIN: Part = "megatron_rows"
-"""The kind of rows whose sources are named by snapshot only; others are ``packed_rows/2023-06``."""
 TAKEN = "dataset"
 """``dataset_index.npy`` and ``dataset_sample_index.npy`` are the mix's own."""
 
@@ -56,6 +61,8 @@ class PlannedMix:
         seed: of the indices.
         stated: weights on Megatron's command line; None if it is given none, and takes all samples.
         samples: number of samples on Megatron's command line.
+        schedule: of the weights of the part after the kept one, in the order of ``names``; empty if
+            they do not move.
     """
 
     names: tuple[str, ...]
@@ -68,6 +75,7 @@ class PlannedMix:
     seed: int
     stated: tuple[float, ...] | None
     samples: int
+    schedule: tuple[Stretch, ...]
 
 
 class _Blended(NamedTuple):
@@ -103,7 +111,7 @@ def lineage(recipe: Recipe, mix: str) -> tuple[str, ...]:
     while (before := settings_of(recipe, found[-1]).continues) is not None:
         if before.mix in found:
             raise BadInput(f"the mix {mix!r} continues itself, by way of {', '.join(found)}")
-        if settings_of(recipe, before.mix).named is None:
+        if settings_of(recipe, before.mix).named(PLAIN) is None:
             raise BadInput(
                 f"the mix {found[-1]!r} continues {before.mix!r}, which takes whatever is "
                 "published: name its sources and weights"
@@ -112,31 +120,13 @@ def lineage(recipe: Recipe, mix: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def source_name(part: str, snapshot: str) -> str:
-    """Name of a source: a kind of rows of one snapshot.
-
-    >>> source_name("megatron_rows", "2023-06"), source_name("packed_rows", "2023-06")
-    ('2023-06', 'packed_rows/2023-06')
-    """
-    return snapshot if part == PLAIN else f"{part}/{snapshot}"
-
-
-def part_and_snapshot(source: str) -> tuple[str, str]:
-    """The inverse of `source_name`; a snapshot's name contains no ``/``.
-
-    >>> part_and_snapshot("2023-06"), part_and_snapshot("packed_rows/2023-06")
-    (('megatron_rows', '2023-06'), ('packed_rows', '2023-06'))
-    """
-    part, _, snapshot = source.rpartition("/")
-    return part or PLAIN, snapshot
-
-
 def params_of(recipe: Recipe, mix: str) -> dict[str, Any]:
     """All settings that shape a mix: its own, and those of the mixes it continues."""
     found = [plain(settings_of(recipe, name)) for name in lineage(recipe, mix)]
     for settings in found:
-        if not settings["parts"]:  # so that mixes without parts keep their versions
-            del settings["parts"]
+        for name in ("parts", "schedule"):  # so that mixes without them keep their versions
+            if not settings[name]:
+                del settings[name]
     return found[0] | {"before": found[1:]}
 
 
@@ -144,7 +134,7 @@ def reads(recipe: Recipe, mix: str, part: str, snapshot: str) -> bool:
     """Whether a mix, or a mix it continues, takes from rows of this kind of this snapshot."""
     each = (settings_of(recipe, name) for name in lineage(recipe, mix))
     return any(
-        part in settings.kinds and (settings.named is None or snapshot in settings.named)
+        part in settings.kinds and ((named := settings.named(part)) is None or snapshot in named)
         for settings in each
     )
 
@@ -180,7 +170,10 @@ def _planned(
     left = [available[name] - kept[names.index(name)] for name in named]
     sizes = {part: [available[name] for name in sources] for part, sources in by_part.items()}
     length = recipe.megatron_rows.sequence_length
-    rest = _blended(settings, sizes, left, length, after if before else None)
+    if settings.schedule:
+        rest = _scheduled(_stretches(settings, named), [available[name] for name in named])
+    else:
+        rest = _blended(settings, sizes, left, length, after if before else None)
     numbers = np.array([names.index(name) for name in named], np.int16)
     drawn = (numbers[rest.drawn[0]], rest.drawn[1])
     seed = recipe.megatron_rows.seed if settings.seed is None else settings.seed
@@ -213,6 +206,7 @@ def _planned(
         seed=seed,
         stated=stated,
         samples=samples,
+        schedule=_stretches(settings, names),
     )
 
 
@@ -229,8 +223,8 @@ def _chosen(settings: MixSettings, part: Part, available: Mapping[str, int]) -> 
     sampled = {name for name, n_samples in there.items() if n_samples}
     named = (
         sampled
-        if settings.named is None
-        else {source_name(part, snapshot) for snapshot in settings.named}
+        if (snapshots := settings.named(part)) is None
+        else {source_name(part, snapshot) for snapshot in snapshots}
     )
     if missing := sorted(named - there.keys()):
         raise BadInput(
@@ -290,6 +284,29 @@ def _blended(
     if after is None:
         size = sum(targets(stated, samples))
     return _Blended(blend(weights, size), tuple(stated), samples, tuple(requests(stated, samples)))
+
+
+def _stretches(settings: MixSettings, names: Sequence[str]) -> tuple[Stretch, ...]:
+    """The schedule of a mix over its sources."""
+    return tuple(
+        Stretch(
+            samples=one.samples,
+            first=tuple(one.weights.get(name, 0.0) for name in names),
+            last=tuple((one.to or one.weights).get(name, 0.0) for name in names),
+        )
+        for one in settings.schedule
+    )
+
+
+def _scheduled(schedule: Sequence[Stretch], available: Sequence[int]) -> _Blended:
+    """The blend of a schedule; Megatron's weights are what each source is due."""
+    dues = dues_of(schedule)
+    size, stated = int(dues.starts[-1]), tuple(dues.begun[-1].tolist())
+    for due, n_available in zip(stated, available, strict=True):
+        require_sensible(due, n_available, whose="the mix")
+    drawn, samples = scheduled_blend(dues), largest_request(stated, size)
+    used = counts(drawn[0], len(stated))
+    return _Blended(drawn, stated, samples, tuple(map(max, requests(stated, samples), used)))
 
 
 def _sizes(settings: MixSettings, available: Sequence[int], sequence_length: int) -> list[int]:
