@@ -44,7 +44,7 @@ from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.orchestration.assets import asset_of, checks_of, jobs_of
 from lc_assets.orchestration.automation import DagsterPlanner, OutOfDate, nightly_schedules
 from lc_assets.orchestration.resources import BuildContextResource
-from lc_assets.orchestration.sensors import sensors_of
+from lc_assets.orchestration.sensors import sensors_of, watches_of
 from lc_assets.orchestration.staleness import staleness_checks, staleness_sensor
 from lc_assets.sources.opening import known_snapshots
 from lc_assets.stages.catalogue import STAGES
@@ -104,20 +104,21 @@ def build_defs(
         "mix": dg.StaticPartitionsDefinition(sorted(recipe.blended_mix)),
         "nothing": None,
     }
-    looking = sensors_of(
-        planner, resource, ASSET_OF, own=snapshots, look_every=look_every, running=automation
-    )
+    watches = watches_of(planner, resource, ASSET_OF, own=snapshots)
+    looking = sensors_of(watches, ASSET_OF, look_every=look_every, running=automation)
+    assets = [
+        asset_of(
+            stage,
+            recipe=recipe,
+            snapshots=names,
+            partitions=partitions[stage.partitioned_by],
+            condition=OutOfDate(planner, stage.name),
+            sources=[watch.name for watch in watches],
+        )
+        for stage in stages
+    ]
     return dg.Definitions(
-        assets=[
-            asset_of(
-                stage,
-                recipe=recipe,
-                snapshots=names,
-                partitions=partitions[stage.partitioned_by],
-                condition=OutOfDate(planner, stage.name),
-            )
-            for stage in stages
-        ],
+        assets=[*assets, *(one.source(partitions["snapshot"], recipe.dagster) for one in watches)],
         asset_checks=[*_checks_of(stages, partitions), staleness_checks(planner, ASSET_OF)],
         jobs=jobs_of(stages),
         sensors=[*looking, staleness_sensor(planner, ASSET_OF)],

@@ -7,8 +7,7 @@ warnings block downstream assets in the same run.
 """
 
 import inspect
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -24,7 +23,8 @@ from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
 from lc_assets.orchestration.metadata import definition_of, result_of
-from lc_assets.orchestration.resources import BuildContextResource
+from lc_assets.orchestration.resources import BuildContextResource, without_notices
+from lc_assets.orchestration.sensors import observation
 from lc_assets.sources.settings import source_name
 from lc_assets.stages.catalogue import needed_by, stage_named
 from lc_assets.stages.planning import keys_of
@@ -67,6 +67,7 @@ def asset_of(
     snapshots: Sequence[SnapshotId],
     partitions: dg.PartitionsDefinition | None,
     condition: dg.AutomationCondition[dg.AssetKey] | None = None,
+    sources: Collection[str] = (),
 ) -> dg.AssetsDefinition:
     """Make the asset of a stage.
 
@@ -77,7 +78,9 @@ def asset_of(
         snapshots: the snapshots that are partitions.
         partitions: of the asset.
         condition: when it is materialized automatically, if automation is enabled.
+        sources: names of the external assets that exist.
     """
+    outside = [name for name in stage.outside if name in sources]
 
     @dg.asset(
         name=stage.name,
@@ -88,7 +91,7 @@ def asset_of(
         pool=stage.pool,
         code_version=code_version_of(stage, recipe, snapshots),
         partitions_def=partitions,
-        deps=list(_deps(stage, recipe)),
+        deps=[*_deps(stage, recipe), *outside],
         owners=recipe.dagster.owners,
         tags={
             **recipe.dagster.tags,
@@ -105,6 +108,12 @@ def asset_of(
         with build_context.open(context.log) as opened:
             _build_whole(context, opened, stage, snapshots)
             state = stage.state(opened, parse_snapshot(key)) if stage.state else None
+            for name in outside:
+                context.log_event(observation(name, key, str(state)))
+                # The materialization is of this state, not of the one before the step.
+                context.get_step_execution_context().wipe_input_asset_version_info(
+                    dg.AssetKey(name)
+                )
             built = stage.build(opened, key)
             return result_of(stage, built, shown(stage, opened, built), state=state)
 
@@ -220,10 +229,8 @@ def checks_of(
     described[WHOLE] = "Every file has the size and digest of the receipt."
     if stage.name in SERVED:
         described[WITHDRAWN] = inspect.getdoc(nothing_withdrawn_is_served) or ""
-    with warnings.catch_warnings():
-        # Partitioned checks are a preview in Dagster 1.13; without them a good snapshot would hide
-        # a bad one.
-        warnings.simplefilter("ignore", dg.PreviewWarning)
+    with without_notices():
+        # Partitioned checks, because a good snapshot would hide a bad one.
         specs = [
             dg.AssetCheckSpec(
                 name, asset=asset, description=sentence, blocking=True, partitions_def=partitions

@@ -25,7 +25,6 @@ Dagster's console output is turned off.
 import contextlib
 import os
 import uuid
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -39,6 +38,7 @@ from dagster._core.instance.ref import InstanceRef
 from lc_assets.builds.recipe import Recipe
 from lc_assets.errors import LcError
 from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.orchestration.resources import without_notices
 from lc_assets.orchestration.sensors import RUNNING
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.planning import Plan, Run, partitioned_by, plan, runs_of
@@ -59,7 +59,6 @@ WITHOUT_CAPTURE: Any = {
         "class": "NoOpComputeLogManager",
     }
 }
-NOTICES = (dg.BetaWarning, dg.PreviewWarning, dg.SupersessionWarning)
 
 
 @dataclass(slots=True)
@@ -308,9 +307,7 @@ def recorder(
     def build(run: Run) -> None:
         run_id = str(uuid.uuid4())
         instance.add_event_listener(run_id, listen)
-        with warnings.catch_warnings():
-            for category in NOTICES:
-                warnings.simplefilter("ignore", category)
+        with without_notices():
             ended = job.execute_in_process(
                 run_config=QUIET,
                 instance=instance,

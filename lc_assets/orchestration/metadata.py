@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from lc_assets.builds.showing import (
     plot_of,
 )
 from lc_assets.builds.stage import Built, Stage
+from lc_assets.orchestration.resources import without_notices
 from lc_assets.stages.shown.columns import meaning, origins_of
 
 STATE = "upstream_state"
@@ -155,8 +155,7 @@ def definition_of(stage: Stage) -> dict[str, Any]:
     """Metadata of an asset that is not built yet: its table's columns, and where its code is."""
     code = inspect.unwrap(stage.write)
     file, line = inspect.getsourcefile(code) or "", code.__code__.co_firstlineno
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)
+    with without_notices():
         where = dg.LocalFileCodeReference(file_path=file, line_number=line, label=stage.name)
         references = dg.CodeReferencesMetadataValue(code_references=[where])
     return {"dagster/code_references": references, **columns_of(stage, None)}

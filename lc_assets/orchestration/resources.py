@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -35,6 +36,17 @@ RETRIES: Mapping[type[LcError], tuple[int, float]] = {
 pause is four times as long. All other errors (a wrong setting, a corrupt file, a failed check, a
 mismatch) fail immediately, because retries would fail again.
 """
+
+
+@contextlib.contextmanager
+def without_notices() -> Iterator[None]:
+    """Dagster does not warn that what is used of it is new: observable sources, partitioned checks,
+    code references and conditions of other packages are beta or a preview in 1.13.
+    """
+    with warnings.catch_warnings():
+        for category in (dg.BetaWarning, dg.PreviewWarning, dg.SupersessionWarning):
+            warnings.simplefilter("ignore", category)
+        yield
 
 
 class BuildContextResource(dg.ConfigurableResource):

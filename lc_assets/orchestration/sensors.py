@@ -1,10 +1,11 @@
-"""Sensors: one for the upstream, one for the crawl's archives, one for everything else.
+"""What is outside the lake, as external assets, and the sensors.
 
-The first two compare states (`lc_assets.stages.watching`), which need no request per shard.
-Materializations of `raw_snapshot` and `html_index` record the state of the upstream and of the
-crawl; a snapshot in another state is requested until a materialization records that state. So no
-change is missed when the daemon is off, a run fails or the history is gone; a request without a
-result is repeated after ten minutes, then twenty, and so on up to a day.
+`upstream` and `crawl` are observable source assets. The data version of a partition is the state of
+a snapshot (`lc_assets.stages.watching`), which needs no request per shard. It is observed by a
+person in the UI, by the step that builds `raw_snapshot` or `html_index`, whose materialization
+records it, and by a sensor. The sensor requests a snapshot in another state until a materialization
+records that state. So no change is missed when the daemon is off, a run fails or the history is
+gone; a request without a result is repeated after ten minutes, then twenty, and so on up to a day.
 
 New snapshots do not become partitions automatically: the partitions are a list under version
 control (`lc_assets.sources.opening`). Each tick reports snapshots that are listed upstream but
@@ -14,17 +15,18 @@ missing there. Downstream stages are requested by the condition
 
 import functools
 import time
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import dagster as dg
 import msgspec
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
-from lc_assets.errors import Unreachable
+from lc_assets.builds.settings.common import DagsterSettings
+from lc_assets.errors import Unreachable, without_secrets
 from lc_assets.lake.upstream import Upstream
 from lc_assets.orchestration.metadata import STATE
-from lc_assets.orchestration.resources import BuildContextResource
+from lc_assets.orchestration.resources import BuildContextResource, without_notices
 from lc_assets.records import record
 from lc_assets.sources.opening import has_redpajama, upstream_of
 from lc_assets.stages.documents import raw_snapshot as raw
@@ -40,6 +42,11 @@ BUILD_EVERY_SECONDS = 30
 
 WATCHES_UPSTREAM = "Requests the manifest of each snapshot that is new or changed upstream."
 WATCHES_CRAWL = "Requests the index of pages of each snapshot whose archives have changed."
+SOURCES: Mapping[str, tuple[str, str]] = {
+    "upstream": ("documents", "What the sources offer"),
+    "crawl": ("links", "The crawl's archives of pages"),
+}
+"""External asset → its group and the begin of its description."""
 RUNNING = (
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -113,20 +120,56 @@ class Watch:
     """Something outside the lake that an asset is made from.
 
     Attributes:
-        name: of the sensor.
-        asset: its materializations have the metadata `STATE`.
+        name: of the sensor and of the external asset.
+        root: where it is; not watched if empty.
+        asset: made from it; its materializations have the metadata `STATE`.
         see: what a tick sees, beginning with a snapshot.
+        description: of the sensor.
         own: path of the file of a user's own snapshots.
     """
 
     name: str
+    root: str
     asset: dg.AssetKey
     see: Callable[[str | None], Survey]
+    description: str
     own: str | None
+
+    def source(
+        self, partitions: dg.PartitionsDefinition | None, settings: DagsterSettings
+    ) -> dg.AssetsDefinition:
+        """The external asset, whose partitions are the snapshots; ``settings`` are the recipe's."""
+        group, sentence = SOURCES[self.name]
+        spec = dg.AssetSpec(
+            self.name,
+            partitions_def=partitions,
+            group_name=group,
+            description=f"{sentence}. A partition's data version changes with the names, sizes and "
+            "times of its files, or on a web server with its listings; no data is read.",
+            metadata={"place": without_secrets(self.root)},
+            owners=settings.owners,
+            tags=settings.tags,
+        )
+
+        def observe(context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
+            states, found = dict[str, str](), self.see(None)
+            while not found.states.keys() <= states.keys():
+                states |= found.states
+                found = self.see(found.next)
+            for snapshot, state in states.items():
+                context.log_event(observation(self.name, snapshot, state))
+            yield dg.ObserveResult(metadata={"snapshots": len(states)})
+
+        with without_notices():
+            made: dg.AssetsDefinition = dg.multi_observable_source_asset(
+                specs=[spec], name=self.name
+            )(observe)
+        return made
 
     def tick(self, context: dg.SensorEvaluationContext) -> dg.SensorResult:
         """Compare the states with the history, and request snapshots that differ."""
         cursor = msgspec.json.decode(context.cursor, type=Cursor) if context.cursor else Cursor()
+        before = cursor.seen | {name: one.state for name, one in cursor.requested.items()}
         try:
             found = self.see(cursor.next)
         except Unreachable as error:
@@ -162,6 +205,11 @@ class Watch:
             or None,
             skip_reason=None if requests else message,
             cursor=msgspec.json.encode(cursor).decode(),
+            asset_events=[
+                observation(self.name, snapshot, state)
+                for snapshot, state in found.states.items()
+                if before.get(snapshot) != state
+            ],
         )
 
     def _message(self, found: Survey, n_requests: int, n_open: int) -> str:
@@ -183,6 +231,11 @@ class Watch:
                 "reload the code location"
             )
         return message
+
+
+def observation(name: str, snapshot: str, state: str) -> dg.AssetObservation:
+    """That a snapshot was in a state outside the lake."""
+    return dg.AssetObservation(name, partition=snapshot, tags={DATA_VERSION_TAG: state})
 
 
 def see_upstream(planner: "DagsterPlanner", root: str, first: str | None) -> Survey:
@@ -207,47 +260,68 @@ def see_crawl(planner: "DagsterPlanner", root: str, first: str | None) -> Survey
     return survey_crawl(Upstream(root), set(indexed) & set(planner.snapshots), first=first)
 
 
-def sensors_of(
+def watches_of(
     planner: "DagsterPlanner",
     resource: BuildContextResource,
     asset_of: Mapping[str, dg.AssetKey],
     *,
     own: str | None,
-    look_every: int,
-    running: bool,
-) -> list[dg.SensorDefinition]:
-    """Make the sensors; the crawl's sensor only if a crawl is configured.
+) -> list[Watch]:
+    """What is watched outside the lake; the crawl only if one is configured.
 
     Args:
         planner: holds lake, recipe and partitions.
         resource: names the upstream and the crawl.
         asset_of: asset by stage.
         own: path of the file of a user's own snapshots.
+    """
+    watched = [
+        ("upstream", raw.STAGE.name, see_upstream, resource.upstream, WATCHES_UPSTREAM),
+        ("crawl", html_index.STAGE.name, see_crawl, resource.crawl, WATCHES_CRAWL),
+    ]
+    return [
+        Watch(
+            name=name,
+            root=root,
+            asset=asset_of[stage],
+            see=functools.partial(see, planner, root),
+            description=description,
+            own=own,
+        )
+        for name, stage, see, root, description in watched
+        if root
+    ]
+
+
+def sensors_of(
+    watches: Sequence[Watch],
+    asset_of: Mapping[str, dg.AssetKey],
+    *,
+    look_every: int,
+    running: bool,
+) -> list[dg.SensorDefinition]:
+    """Make the sensors.
+
+    Args:
+        watches: what is watched outside the lake.
+        asset_of: asset by stage.
         look_every: minimum seconds between ticks of the sensors that read from outside the lake.
         running: whether they run from the start.
     """
     status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
-
-    watched = {
-        "upstream": (raw.STAGE.name, see_upstream, resource.upstream, WATCHES_UPSTREAM),
-        "crawl": (html_index.STAGE.name, see_crawl, resource.crawl, WATCHES_CRAWL),
-    }
-    looking = []
-    for name, (stage, see, root, description) in watched.items():
-        view = functools.partial(see, planner, root)
-        watch = Watch(name=name, asset=asset_of[stage], see=view, own=own)
-        sensor = dg.sensor(
-            name=name,
+    looking = [
+        dg.sensor(
+            name=watch.name,
             target=[watch.asset],
             minimum_interval_seconds=look_every,
             default_status=status,
-            description=description,
-        )
-        looking += [sensor(watch.tick)] if root else []
-    with warnings.catch_warnings():
-        # `use_user_code_server` is beta in Dagster 1.13. Our condition is a class of this package,
-        # which the daemon does not know.
-        warnings.simplefilter("ignore", dg.BetaWarning)
+            description=watch.description,
+        )(watch.tick)
+        for watch in watches
+    ]
+    with without_notices():
+        # `use_user_code_server`: our condition is a class of this package, which the daemon does
+        # not know.
         building = dg.AutomationConditionSensorDefinition(
             name="out_of_date",
             target=dg.AssetSelection.assets(*asset_of.values()),

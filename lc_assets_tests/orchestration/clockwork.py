@@ -164,6 +164,8 @@ class Clockwork:
         )
         result = self.defs.resolve_sensor_def(sensor).evaluate_tick(context)
         self.sensor_cursors[sensor] = result.cursor
+        for event in result.asset_events:
+            self.instance.report_runless_asset_event(event)
         asked = _asked(result.run_requests or [])
         self._done(asked, run=run)
         return asked, result.skip_message or ""

@@ -128,13 +128,18 @@ def materializations(location: CodeLocation, asset: str) -> list[dg.AssetMateria
     return [record.asset_materialization for record in records]
 
 
+def stages_of(defs: dg.Definitions) -> list[dg.AssetSpec]:
+    """The assets that are made from stages, without what is outside the lake."""
+    return [spec for spec in defs.resolve_all_asset_specs() if "lc_assets/stage" in spec.tags]
+
+
 def test_every_stage_is_an_asset_and_says_what_it_is():
     """Assets and stages are the same chain; each asset has one sentence, a group, a kind, an owner,
     a code version.
     """
     defs = build_defs()
     assert {stage.name for stage in STAGES} == {step.name for step in STAGES}
-    for spec in defs.resolve_all_asset_specs():
+    for spec in stages_of(defs):
         assert spec.description.endswith(".")
         assert spec.group_name in {
             "documents",
@@ -170,6 +175,8 @@ def test_the_graph_follows_the_chain():
         for name, stage in BY_NAME.items()
     }
     assert needed["filtered_documents"] == {"raw_snapshot"}
+    needed |= {"upstream": set()}
+    needed["raw_snapshot"] |= {"upstream"}
     needed["snapshot_withdrawals"] |= needed["withdrawn_documents"]
     needed["snapshot_withdrawals"] -= {"withdrawn_documents"}
     assert {
@@ -220,7 +227,7 @@ def test_the_chain_lists_what_is_read_before_what_reads_it():
 def test_definitions_load_on_an_empty_machine(tmp_path, monkeypatch):
     """No lake, no upstream, no recipe: the code location loads and touches nothing."""
     monkeypatch.chdir(tmp_path)
-    assert len(list(from_environment({}).resolve_all_asset_specs())) == len(STAGES)
+    assert len(stages_of(from_environment({}))) == len(STAGES)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -417,13 +424,13 @@ def _code_versions(filtering: FilteringSettings, tmp_path) -> dict[str, str]:
     path = recipe_file(tmp_path / "recipe.toml", Recipe(filtered_documents=filtering))
     return {
         spec.key.to_user_string(): spec.code_version
-        for spec in build_defs(recipe=str(path)).resolve_all_asset_specs()
+        for spec in stages_of(build_defs(recipe=str(path)))
     }
 
 
 def test_an_asset_that_is_not_built_has_its_columns_and_its_code(finished):
     """Every column has a description, and is in the published table too."""
-    for spec in build_defs().resolve_all_asset_specs():
+    for spec in stages_of(build_defs()):
         name, metadata = spec.key.to_user_string(), spec.metadata
         (code,) = metadata["dagster/code_references"].code_references
         line = Path(code.file_path).read_text().splitlines()[code.line_number - 1]
@@ -444,7 +451,7 @@ def test_a_recipe_names_owners_tags_and_how_long_an_asset_stays_fresh(tmp_path):
         "fresh_hours = 30\n"
     )
     defs = build_defs(lake=str(tmp_path / "lake"), recipe=str(recipe))
-    specs = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
+    specs = {spec.key.to_user_string(): spec for spec in stages_of(defs)}
     for name, spec in specs.items():
         assert (list(spec.owners), spec.tags["budget"]) == (
             ["ann@example.org", "team:data"],
@@ -453,7 +460,7 @@ def test_a_recipe_names_owners_tags_and_how_long_an_asset_stays_fresh(tmp_path):
         is_whole = stage_named(name).partitioned_by == "nothing"
         assert (spec.freshness_policy is not None) == is_whole
     assert specs["longcrawl"].freshness_policy.fail_window.to_timedelta().total_seconds() == 108_000
-    before = build_defs(lake=str(tmp_path / "lake")).resolve_all_asset_specs()
+    before = stages_of(build_defs(lake=str(tmp_path / "lake")))
     assert {spec.freshness_policy for spec in before} == {None}
     assert {spec.code_version for spec in before} == {spec.code_version for spec in specs.values()}
 

@@ -42,7 +42,7 @@ def test_a_few_lines_give_the_whole_chain():
     defs, folder = loaded({"lake": "lake", "recipe": "recipe.toml"}, recipe='target = "token_grid"')
     whole = build_defs()
     keys = [set(found.resolve_all_asset_keys()) for found in (defs, whole)]
-    assert keys[0] == keys[1] == set(ASSET_OF.values())
+    assert keys[0] == keys[1] == {*ASSET_OF.values(), dg.AssetKey("upstream")}
     for part in ("jobs", "sensors", "schedules"):
         names = [{one.name for one in getattr(found, part)} for found in (defs, whole)]
         assert names[0] == names[1] != set(), part
