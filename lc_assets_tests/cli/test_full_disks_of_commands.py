@@ -112,7 +112,8 @@ LAKE_COMMANDS = {
     "rebuild": "rebuild --lake {lake} --workers 1",
     "release": "release {lake} v1",
     "withdraw": (
-        "withdraw {lake} --domain a.org --reason asked --date 2026-01-01 --list {disk}/list.csv"
+        "withdraw {lake} --domain a.org --reason asked --date 2026-01-01 --list {disk}/list.csv "
+        "--withdrawn {disk}/list.csv"
     ),
     "prune": "prune {lake}",
 }

@@ -145,7 +145,7 @@ COMMANDS = {
     "referrals": over_files("referrals IN/docs.jsonl HERE/out --max-df 1"),
     "withdraw": in_lake(
         "withdraw HERE/lake --domain example.org --reason asked --date 2026-03-01 "
-        "--list HERE/withdrawn.csv",
+        "--list HERE/withdrawn.csv --withdrawn HERE/withdrawn.csv",
         "built",
         again=2,
         workers=False,

@@ -226,23 +226,26 @@ def withdraw(
     ((kind, value),) = named.items()
     today = dt.datetime.now(dt.UTC).date().isoformat()
     entry = Withdrawal.of((kind, value, reason, date or today))
+    if listed is not None:
+        _require_named(listed, settings)
     _show_affected(folder, entry, settings, upstream)
     if listed is not None and not dry_run:
-        _append(listed, entry, settings)
-
-
-def _append(path: Path, entry: Withdrawal, recipe: Recipe) -> None:
-    append_withdrawal(path, entry)
-    say(f"{path}: appended {line_of(entry)}")
-    if not any(Path(name).resolve() == path.resolve() for name in recipe.withdrawn_documents.lists):
+        append_withdrawal(listed, entry)
+        say(f"{listed}: appended {line_of(entry)}")
         say(
-            "the recipe does not name this list: add it to withdrawn_documents.lists or set "
-            f"LC_WITHDRAWN={path}"
+            "Next: commit the list; materialize withdrawn_documents, all snapshot_withdrawals, "
+            "then what `lc plan` calls out of date"
         )
-    say(
-        "Next: commit the list; materialize withdrawn_documents, all snapshot_withdrawals, then "
-        "what `lc plan` calls out of date"
-    )
+
+
+def _require_named(path: Path, recipe: Recipe) -> None:
+    """Refuse a list that no build would read."""
+    lists = recipe.withdrawn_documents.lists
+    if not any(Path(name).resolve() == path.resolve() for name in lists):
+        raise BadInput(
+            f"{path}: the recipe does not name this list, so nothing would be withdrawn: add it to "
+            f"withdrawn_documents.lists, or set --withdrawn or LC_WITHDRAWN to {path}"
+        )
 
 
 def _show_affected(lake: Lake, entry: Withdrawal, recipe: Recipe, upstream: str) -> None:
