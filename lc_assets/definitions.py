@@ -6,12 +6,13 @@ or data. `build_defs` makes other code locations, for tests and the command line
 ===================  ====================================================  =========================
 variable             meaning                                               default
 ===================  ====================================================  =========================
-``LC_ROOT``          the lake: a folder, or ``gs://…``                     ``lake``
+``LC_ROOT``          the lake: a folder, ``gs://…``, ``s3://…``,           ``lake``
+                     ``az://…``
 ``LC_CACHE``         of a lake in a bucket: folder of local copies         ``~/.cache/lc_assets``
 ``LC_CACHE_BYTES``   its size limit, such as ``200e9``                     half of the disk
 ``LC_GCP_PROJECT``   of a lake in a bucket: its project                    the environment's
 ``LC_UPSTREAM``      RedPajama-V2, or its layout: a folder, ``https://…``  its public address
-                     or ``gs://…``
+                     ``gs://…``, ``s3://…`` or ``az://…``
 ``LC_CRAWL``         the crawl's own archives, for LongPack: a folder or   none
                      a URL
 ``LC_WITHDRAWN``     lists of withdrawals besides the recipe's             none
@@ -39,7 +40,7 @@ import dagster as dg
 from lc_assets.builds.recipe_files import read_recipe, recorded_recipe
 from lc_assets.builds.stage import Stage
 from lc_assets.errors import BadInput, without_secrets
-from lc_assets.lake.bucket import SCHEME
+from lc_assets.lake.bucket import GOOGLE, is_in_bucket
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.orchestration.assets import asset_of, checks_of, jobs_of
 from lc_assets.orchestration.automation import DagsterPlanner, OutOfDate, nightly_schedules
@@ -90,7 +91,7 @@ def build_defs(
     """
     resource = BuildContextResource(**{name: value for name, value in settings.items() if value})
     own_recipe = Path(resource.recipe) if resource.recipe else None
-    if not own_recipe and not resource.lake.startswith(SCHEME):  # loading uses no network
+    if not own_recipe and not is_in_bucket(resource.lake):  # loading uses no network
         own_recipe = recorded_recipe(resource.lake)
     recipe = read_recipe(own_recipe, withdrawn=resource.withdrawn)
     names = known_snapshots(Path(snapshots) if snapshots else None, recipe.sources)
@@ -143,7 +144,7 @@ def _resources(resource: BuildContextResource, *, recipe: str) -> dict[str, Any]
         value = settings[name]
         if without_secrets(value) != value and os.environ.get(variable) == value:
             settings[name] = dg.EnvVar(variable)
-    if not resource.lake.startswith(SCHEME):
+    if not resource.lake.startswith(GOOGLE):
         return {"build_context": BuildContextResource(**settings)}
     # Importing it takes a second.
     from dagster_gcp import GCSResource

@@ -4,7 +4,7 @@ Each context manager here is named for what it does. The library's error stays t
 could hold credentials, its text without them does. Libraries are imported where something failed,
 or where the caller has imported them already.
 
-Here: what is raised by Arrow, decompressors, fsspec, DuckDB, Google's client and the operating
+Here: what is raised by Arrow, decompressors, fsspec, DuckDB, clients of buckets and the operating
 system. Not here: what a tokenizer raises (`lc_assets.tokens.tokenizers`, which knows no files).
 """
 
@@ -46,6 +46,9 @@ _REFUSED = (
     errno.EISDIR,
     errno.EEXIST,
 )
+_OVERTAKEN = "another run has published this partition meanwhile; run this again"
+_NO_OBJECT = "is missing, or the bucket is"
+_NOT_ALLOWED = "not allowed; look at the credentials and at the bucket's permissions"
 _GONE = (404, 410)
 """HTTP's answers for a file that does not exist."""
 
@@ -131,15 +134,11 @@ def google_errors_as_lc_errors(where: str) -> Iterator[None]:
     try:
         yield
     except api.PreconditionFailed as error:
-        raise Busy(
-            f"{where}: another run has published this partition meanwhile; run this again"
-        ) from error
+        raise Busy(f"{where}: {_OVERTAKEN}") from error
     except api.NotFound as error:
-        raise CorruptFile(f"{where}: is missing, or the bucket is") from error
+        raise CorruptFile(f"{where}: {_NO_OBJECT}") from error
     except (api.Forbidden, api.Unauthorized) as error:
-        raise NotWritable(
-            f"{where}: not allowed; look at the credentials and at the bucket's permissions"
-        ) from error
+        raise NotWritable(f"{where}: {_NOT_ALLOWED}") from error
     except DataCorruption as error:
         raise CorruptFile(
             f"{where}: arrived with another checksum than was sent; run it again"
@@ -153,6 +152,28 @@ def google_errors_as_lc_errors(where: str) -> Iterator[None]:
         raise Unreachable(
             f"{where}: {type(error).__name__}; look whether the address is right and run it again"
         ) from error
+
+
+@contextlib.contextmanager
+def object_store_errors_as_lc_errors(where: str) -> Iterator[None]:
+    """Raise `Busy`, `CorruptFile`, `NotWritable` or `Unreachable` where S3 or Azure refuses
+    something. The library's errors hold whole addresses.
+    """
+    from obstore import exceptions as api
+
+    try:
+        yield
+    except (api.AlreadyExistsError, api.PreconditionError) as error:
+        raise Busy(f"{where}: {_OVERTAKEN}") from without_address(error)
+    except FileNotFoundError as error:
+        raise CorruptFile(f"{where}: {_NO_OBJECT}") from without_address(error)
+    except (api.PermissionDeniedError, api.UnauthenticatedError) as error:
+        raise NotWritable(f"{where}: {_NOT_ALLOWED}") from without_address(error)
+    except api.BaseError as error:
+        said = str(error).partition("\n")[0]
+        raise Unreachable(
+            f"{where}: {said}; look whether address and credentials are right and run it again"
+        ) from without_address(error)
 
 
 @contextlib.contextmanager
@@ -201,7 +222,7 @@ def without_address(error: BaseException) -> OSError:
 
 
 def _unreachable(where: str, error: BaseException, midway: bool) -> LcError:
-    said = f"{type(error).__name__}: {error}"
+    said = f"{type(error).__name__}: {error}".partition("\n")[0]
     if _is_unknown_host(error):
         return BadInput(
             f"cannot reach {where}: no such host; correct the address (LC_UPSTREAM, --upstream, or "
@@ -230,12 +251,13 @@ def _is_gone(error: BaseException) -> bool:
 def _transport_errors() -> tuple[type[Exception], ...]:
     import aiohttp
 
-    return (OSError, aiohttp.ClientError, TimeoutError, *_gcsfs_errors())
+    return (OSError, aiohttp.ClientError, TimeoutError, *_errors_of_buckets())
 
 
-def _gcsfs_errors() -> Iterator[type[Exception]]:
-    """What gcsfs raises and is no `OSError`; it was imported only when a bucket is read."""
+def _errors_of_buckets() -> Iterator[type[Exception]]:
+    """What gcsfs and obstore raise and is no `OSError`; imported only when a bucket is read."""
     for module, name in (
+        ("obstore.exceptions", "BaseError"),
         ("gcsfs.retry", "HttpError"),
         ("google.auth.exceptions", "GoogleAuthError"),
     ):

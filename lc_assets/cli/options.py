@@ -28,7 +28,7 @@ Lake = Annotated[
     Option(
         "--lake",
         envvar="LC_ROOT",
-        help="The lake: the folder, or gs://bucket/folder, that everything is published under.",
+        help="The lake: the folder, gs://…, s3://… or az://… that everything is published under.",
     ),
 ]
 Upstream = Annotated[
@@ -57,7 +57,9 @@ Withdrawn = Annotated[
 ]
 LakePath = Annotated[
     str,
-    Argument(metavar="LAKE", envvar="LC_ROOT", help="The lake: a folder, or gs://bucket/folder."),
+    Argument(
+        metavar="LAKE", envvar="LC_ROOT", help="The lake: a folder, gs://…, s3://… or az://…."
+    ),
 ]
 Snapshots = Annotated[
     list[str] | None, Option("--snapshot", help="A snapshot; may be given several times.")

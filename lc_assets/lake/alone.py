@@ -44,7 +44,7 @@ def _alone_in(bucket: Bucket, copies: Path) -> Iterator[None]:
     if held is not None and held.content != own:
         _refuse(bucket, held)
     try:
-        bucket.write(ALONE, own, after=held.generation if held else 0)
+        bucket.write(ALONE, own, after=held.generation if held else "")
     except Busy:
         held = bucket.read(ALONE)
         if held is None or held.content != own:  # else it was written, and the answer was lost

@@ -1,45 +1,48 @@
-"""A bucket of Google Cloud Storage: the operations that a lake needs.
+"""A bucket of Google Cloud Storage, S3 or Azure: the operations that a lake needs.
 
-The transport, its retries (limited to two minutes an operation) and its checksums (CRC32C) are
-those of Google's client, which also reads ``STORAGE_EMULATOR_HOST``. What the objects mean is in
-`lc_assets.lake.bucket_lake`.
+`Storage` is one provider's: `lc_assets.lake.google_storage` by Google's client,
+`lc_assets.lake.object_storage` by obstore; both retry for at most two minutes an operation. What
+the objects mean is in `lc_assets.lake.bucket_lake`.
 """
 
-import base64
-import contextlib
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from lc_assets.errors import BadInput, DamagedInput
-from lc_assets.foreign_errors import google_errors_as_lc_errors, os_errors_as_lc_errors
+from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.lake.digests import FileFact, is_unchanged, short
 from lc_assets.publishing import flush, staging_path
 
-SCHEME = "gs://"
+GOOGLE = "gs://"
+_ADDRESS = re.compile("(gs|s3|az)://([^/]+)/*(.*?)/*")
 TRANSFERS = 8
 """Files transferred at a time."""
 PART_BYTES = 32 << 20
 """Larger files are uploaded in parts of this size, each with its own retries; a multiple of 256
-KiB, as the service requires.
+KiB, as Google's service requires.
 """
 
-REMOVED_AT_ONCE = 100
-"""Objects that one request removes, the most that the service accepts."""
+
+def is_in_bucket(where: str) -> bool:
+    """Whether this is a bucket's URL, not a path."""
+    return where.startswith(("gs://", "s3://", "az://"))
 
 
 class Held(NamedTuple):
     """An object's content and its generation."""
 
     content: bytes
-    generation: int
+    generation: str
 
 
 class Listed(NamedTuple):
-    """An object in a listing: its size, its CRC32C in the form of `crc32c`, and when it was
-    written, in seconds since 1970.
+    """An object in a listing: its size, its CRC32C in the form of `google_storage.crc32c` or ""
+    where the service lists none, and when it was written, in seconds since 1970.
     """
 
     n_bytes: int
@@ -47,138 +50,155 @@ class Listed(NamedTuple):
     written: float
 
 
+class Storage(Protocol):
+    """A bucket of one provider; objects by their whole names. `Bucket` has what is common."""
+
+    @property
+    def errors(self) -> Callable[[str], AbstractContextManager[None]]:
+        """Translates what the provider's library raises at an object."""
+
+    def read(self, name: str) -> Held | None:
+        """See `Bucket.read`."""
+
+    def generation(self, name: str) -> str:
+        """See `Bucket.generation`."""
+
+    def write(self, name: str, content: bytes, after: str | None) -> None:
+        """See `Bucket.write`."""
+
+    def names(self, pattern: str) -> Iterable[str]:
+        """See `Bucket.names`."""
+
+    def folders(self, prefix: str) -> Iterable[str]:
+        """Names of the folders directly below a prefix, with the prefix."""
+
+    def listed(self, prefix: str) -> Iterable[tuple[str, Listed]]:
+        """Every object below a prefix."""
+
+    def remove(self, names: Sequence[str]) -> None:
+        """See `Bucket.remove`."""
+
+    def upload(self, pairs: Sequence[tuple[str, Path]], part_bytes: int) -> None:
+        """Copy files to objects, `TRANSFERS` at a time, larger ones in parts of this size."""
+
+    def download(self, pairs: Sequence[tuple[str, Path]]) -> None:
+        """Copy objects to files, `TRANSFERS` at a time."""
+
+    def sha256(self, name: str) -> str:
+        """See `Bucket.sha256`."""
+
+
 @dataclass(frozen=True)
 class Bucket:
     """The objects below a URL.
 
     Attributes:
-        url: ``gs://bucket`` or ``gs://bucket/folder``.
-        client: a `google.cloud.storage.Client`; None makes one from the environment.
+        url: ``gs://bucket``, ``s3://bucket`` or ``az://container``, with or without a folder.
+        client: of Google's bucket, a `google.cloud.storage.Client`; None makes one from the
+            environment.
     """
 
     url: str
     client: Any = field(default=None, compare=False, repr=False)
 
     @cached_property
-    def _bucket(self) -> Any:
-        if not self.url.startswith(SCHEME) or not self._names[0]:
+    def _place(self) -> tuple[Storage, str]:
+        """The bucket, and the prefix of all names."""
+        found = _ADDRESS.fullmatch(self.url)
+        if found is None:
             raise BadInput(
-                f"not a bucket: {self.url!r}; expected gs://bucket or gs://bucket/folder"
+                f"not a bucket: {self.url!r}; expected gs://bucket/folder, s3://bucket/folder or "
+                "az://container/folder"
             )
-        with google_errors_as_lc_errors(self.where("")):
-            return (self.client or _client()).bucket(self._names[0])
-
-    @property
-    def _names(self) -> tuple[str, str]:
-        bucket, _, prefix = self.url.removeprefix(SCHEME).partition("/")
-        return bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        scheme, bucket, folder = found.groups()
+        return _storage(scheme, bucket, self.client), f"{folder}/" if folder else ""
 
     def where(self, path: str) -> str:
         """An object's URL."""
         return f"{self.url.rstrip('/')}/{path}"
 
     def read(self, path: str) -> Held | None:
-        """A small object and its generation; None when it does not exist. Two requests."""
-        with google_errors_as_lc_errors(self.where(path)):
-            blob = self._bucket.get_blob(self._name(path))
-            if blob is None:
-                return None
-            generation = int(
-                blob.generation
-            )  # the download takes it from a header, which an emulator may not send
-            return Held(
-                blob.download_as_bytes(if_generation_match=generation, checksum="crc32c"),
-                generation,
-            )
+        """A small object and its generation; None when it does not exist. Two requests of Google,
+        one of others.
+        """
+        storage, prefix = self._place
+        with storage.errors(self.where(path)):
+            return storage.read(f"{prefix}{path}")
 
-    def generation(self, path: str) -> int:
-        """The generation of an object; 0 when it does not exist. One request."""
-        with google_errors_as_lc_errors(self.where(path)):
-            blob = self._bucket.get_blob(self._name(path))
-        return 0 if blob is None else int(blob.generation)
+    def generation(self, path: str) -> str:
+        """What changes whenever an object is written: Google's generation, others' ETag; "" when it
+        does not exist. One request.
+        """
+        storage, prefix = self._place
+        with storage.errors(self.where(path)):
+            return storage.generation(f"{prefix}{path}")
 
-    def write(self, path: str, content: bytes, *, after: int | None = None) -> None:
+    def write(self, path: str, content: bytes, *, after: str | None = None) -> None:
         """Write a small object, atomically. One request.
 
         Args:
             path: below the URL.
             content: of the object.
-            after: the generation that it must still have, 0 for no object; None overwrites any.
+            after: the generation that it must still have, "" for no object; None overwrites any.
 
         Raises:
             Busy: when another process has written it, so that its generation differs.
         """
-        with google_errors_as_lc_errors(self.where(path)):
-            self._blob(path).upload_from_string(
-                content, "application/json", if_generation_match=after, checksum="crc32c"
-            )
+        storage, prefix = self._place
+        with storage.errors(self.where(path)):
+            storage.write(f"{prefix}{path}", content, after)
 
     def names(self, pattern: str) -> list[str]:
-        """Paths of all objects that match a glob, sorted. One request for every thousand."""
-        prefix = self._names[1]
-        with google_errors_as_lc_errors(self.where(pattern)):
-            found = self._bucket.list_blobs(
-                match_glob=f"{prefix}{pattern}", fields="items(name),nextPageToken"
-            )
-            return sorted(blob.name.removeprefix(prefix) for blob in found)
+        """Paths of all objects that match a pattern, in which a ``*`` stands for the name of a
+        folder or file, sorted. One request for every thousand files below the first ``*`` of
+        Google; of others one for each folder that a ``*`` stands for.
+        """
+        storage, prefix = self._place
+        with storage.errors(self.where(pattern)):
+            return sorted(name.removeprefix(prefix) for name in storage.names(f"{prefix}{pattern}"))
 
     def folders(self, prefix: str) -> list[str]:
         """Names of the folders directly below ``prefix``, which is "" or ends with a slash, sorted.
         One request for every thousand.
         """
-        with google_errors_as_lc_errors(self.where(prefix)):
-            found = self._bucket.list_blobs(
-                prefix=self._name(prefix), delimiter="/", fields="prefixes,nextPageToken"
-            )
-            list(found)  # the prefixes are known when all pages are
+        storage, top = self._place
+        with storage.errors(self.where(prefix)):
             return sorted(
-                name.removeprefix(self._name(prefix)).strip("/") for name in found.prefixes
+                name.rstrip("/").rpartition("/")[2] for name in storage.folders(f"{top}{prefix}")
             )
 
     def listed(self, prefix: str) -> dict[str, Listed]:
         """Every object below ``prefix``, which ends with a slash, by relative path. One request for
         every thousand.
         """
-        with google_errors_as_lc_errors(self.where(prefix)):
-            found = self._bucket.list_blobs(
-                prefix=self._name(prefix), fields="items(name,size,crc32c,updated),nextPageToken"
-            )
+        storage, top = self._place
+        with storage.errors(self.where(prefix)):
             return {
-                blob.name.removeprefix(self._name(prefix)): Listed(
-                    int(blob.size), blob.crc32c, blob.updated.timestamp()
-                )
-                for blob in found
+                name.removeprefix(f"{top}{prefix}"): listed
+                for name, listed in storage.listed(f"{top}{prefix}")
             }
+
+    def sha256(self, path: str) -> str:
+        """SHA-256 of an object, which is read in blocks. One request."""
+        storage, prefix = self._place
+        with storage.errors(self.where(path)):
+            return storage.sha256(f"{prefix}{path}")
 
     def remove(self, paths: Sequence[str]) -> None:
         """Remove objects; some may not exist. One request for every hundred."""
-        from google.api_core.exceptions import NotFound
-
-        for start in range(0, len(paths), REMOVED_AT_ONCE):
-            with (
-                google_errors_as_lc_errors(self.where(paths[start])),
-                contextlib.suppress(NotFound),
-                self._bucket.client.batch(),
-            ):
-                for path in paths[start : start + REMOVED_AT_ONCE]:
-                    self._blob(path).delete()
+        storage, prefix = self._place
+        if paths:
+            with storage.errors(self.where(paths[0])):
+                storage.remove([f"{prefix}{path}" for path in paths])
 
     def upload(self, folder: Path, paths: Sequence[str], prefix: str) -> None:
         """Copy files below ``folder`` to objects below ``prefix``, several at a time, with
         checksums.
         """
-        # 0.4 s that a lake in a folder need not pay.
-        from google.cloud.storage import transfer_manager
-
-        pairs = [(str(folder / path), self._blob(f"{prefix}/{path}", PART_BYTES)) for path in paths]
-        with google_errors_as_lc_errors(self.where(prefix)):
-            transfer_manager.upload_many(
-                pairs,
-                raise_exception=True,
-                worker_type=transfer_manager.THREAD,
-                max_workers=TRANSFERS,
-                upload_kwargs={"checksum": "crc32c"},
-            )
+        storage, top = self._place
+        pairs = [(f"{top}{prefix}/{path}", folder / path) for path in paths]
+        with storage.errors(self.where(prefix)):
+            storage.upload(pairs, PART_BYTES)
 
     def download(self, prefix: str, folder: Path, facts: Sequence[FileFact]) -> None:
         """Copy objects below ``prefix`` to files below ``folder``; each appears completely, with
@@ -188,21 +208,14 @@ class Bucket:
             DamagedInput: when one has other content.
             StorageFull: when the disk is full.
         """
-        from google.cloud.storage import transfer_manager
-
+        storage, top = self._place
         drafts = {fact: staging_path(folder / fact.path) for fact in facts}
         try:
-            with os_errors_as_lc_errors(folder), google_errors_as_lc_errors(self.where(prefix)):
+            with os_errors_as_lc_errors(folder), storage.errors(self.where(prefix)):
                 for draft in drafts.values():
                     draft.parent.mkdir(parents=True, exist_ok=True)
-                transfer_manager.download_many(
-                    [
-                        (self._blob(f"{prefix}/{fact.path}"), str(draft))
-                        for fact, draft in drafts.items()
-                    ],
-                    raise_exception=True,
-                    worker_type=transfer_manager.THREAD,
-                    max_workers=TRANSFERS,
+                storage.download(
+                    [(f"{top}{prefix}/{fact.path}", draft) for fact, draft in drafts.items()]
                 )
                 for fact, draft in drafts.items():
                     if not is_unchanged(draft, fact):
@@ -218,28 +231,13 @@ class Bucket:
             for draft in drafts.values():
                 draft.unlink(missing_ok=True)
 
-    def _blob(self, path: str, part_bytes: int | None = None) -> Any:
-        return self._bucket.blob(self._name(path), chunk_size=part_bytes)
 
-    def _name(self, path: str) -> str:
-        return f"{self._names[1]}{path}"
+def _storage(scheme: str, bucket: str, client: Any) -> Storage:
+    # Google's client takes 0.4 s to import, obstore may not be installed.
+    if scheme == "gs":
+        from lc_assets.lake.google_storage import GoogleStorage
 
+        return GoogleStorage(bucket, client)
+    from lc_assets.lake.object_storage import ObjectStorage
 
-def crc32c(path: Path) -> str:
-    """CRC32C of a file as the service gives it: big-endian, base64."""
-    import google_crc32c
-
-    checksum = google_crc32c.Checksum()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            checksum.update(block)
-    return base64.b64encode(checksum.digest()).decode("ascii")
-
-
-def _client() -> Any:
-    """A client for the emulator in the environment, or for the service with the application's
-    credentials.
-    """
-    from google.cloud import storage
-
-    return storage.Client()
+    return ObjectStorage(scheme, bucket)

@@ -11,9 +11,9 @@ receipt, and kept: finished versions never change.
     {root}/…                   this machine's copies; may be removed at any time
     gs://bucket/folder/…       the lake, laid out as in a folder (docs/formats/lake.md)
 
-Requests: 2 + 2 for a partition's pointer and receipt, the receipt only the first time; one listing
-for a stage's keys; one per file and 5 more for a build. docs/google-cloud.md has the counts of a
-whole demo.
+Requests of Google: 2 + 2 for a partition's pointer and receipt, the receipt only the first time;
+one listing for a stage's keys; one per file and 5 more for a build. docs/object-stores.md has the
+counts of a whole demo.
 """
 
 import contextlib
@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from lc_assets.errors import Busy, CorruptFile, NotPublished
-from lc_assets.lake.bucket import SCHEME, Bucket, Listed, crc32c
+from lc_assets.lake.bucket import GOOGLE, Bucket, Listed, is_in_bucket
 from lc_assets.lake.cache import BYTES_VARIABLE, Lease, VersionCache, parse_byte_bound
-from lc_assets.lake.digests import matching
+from lc_assets.lake.digests import FileFact, matching
 from lc_assets.lake.lake import GLOBAL, Lake, require_same_note
 from lc_assets.lake.partition import CURRENT, Current, Kept, Partition, pointer_to
 from lc_assets.lake.receipts import RECEIPT, Receipt, decode_bytes, encode_json
@@ -47,16 +47,17 @@ def open_lake(
     """Open a lake by its root.
 
     Args:
-        root: a folder, or ``gs://bucket/folder``.
+        root: a folder, ``gs://bucket/folder``, ``s3://bucket/folder`` or ``az://container/folder``.
         environment: where ``LC_CACHE`` may name the folder of this machine's copies, and
             ``LC_CACHE_BYTES`` limit them.
-        client: of the bucket; None makes one from the environment.
+        client: of Google's bucket; None makes one from the environment.
     """
-    if not root.startswith(SCHEME):
+    if not is_in_bucket(root):
         return Lake(Path(root))
     copies = Path(environment.get(CACHE_VARIABLE) or Path.home() / ".cache" / "lc_assets")
     cache = VersionCache(copies, parse_byte_bound(environment.get(BYTES_VARIABLE, "")))
-    return BucketLake(copies / root.removeprefix(SCHEME).strip("/"), Bucket(root, client), cache)
+    place = root.removeprefix(GOOGLE).replace("://", "/").strip("/")
+    return BucketLake(copies / place, Bucket(root, client), cache)
 
 
 @dataclass(slots=True)
@@ -127,19 +128,25 @@ class Copies(VersionFiles):
             for fact in receipt.files
             if (found := listed.get(fact.path)) is None
             or found.n_bytes != fact.n_bytes
-            or (verify and not self._has_bytes(home, receipt, fact.path, found))
+            or (verify and not self._has_bytes(home, receipt, fact, found))
         ]
 
-    def _has_bytes(self, home: Path, receipt: Receipt, path: str, found: Listed) -> bool:
-        """Whether an object has the checksum of the file in the receipt, which is fetched."""
+    def _has_bytes(self, home: Path, receipt: Receipt, fact: FileFact, found: Listed) -> bool:
+        """Whether an object has the content of the file in the receipt: by the service's checksum
+        and a copy, which is fetched, or by reading the object.
+        """
+        if not found.crc32c:
+            return self.bucket.sha256(f"{self.prefix}/{fact.path}") == fact.sha256
+        from lc_assets.lake.google_storage import crc32c
+
         with contextlib.suppress(CorruptFile):
-            self.fetch(home, receipt, [path])
-            return found.crc32c == crc32c(home / path)
+            self.fetch(home, receipt, [fact.path])
+            return found.crc32c == crc32c(home / fact.path)
         return False
 
     def damage(self, home: Path, receipt: Receipt) -> list[str]:
         """See `VersionFiles.damage`: compares the service's checksums, by one listing, with those
-        of the copies, which are read again.
+        of the copies, which are read again; where listings have none, objects are read.
         """
         damaged = self.damaged(home, receipt, verify=True)
         return [f"{path}: missing in the bucket, or other bytes" for path in damaged]
@@ -154,7 +161,7 @@ class BucketLake(Lake):
 
     @property
     def url(self) -> str:
-        """Its address: ``gs://…``."""
+        """Its address: ``gs://…``, ``s3://…`` or ``az://…``."""
         return self.bucket.url
 
     def partition(self, stage: str, key: str = GLOBAL) -> "BucketPartition":
@@ -184,7 +191,7 @@ class BucketLake(Lake):
         found = self.note(path)
         require_same_note(found, content, self.bucket.where(path))
         if found is None:
-            self.bucket.write(path, content, after=0)
+            self.bucket.write(path, content, after="")
 
     def _write_note(self, path: str, content: bytes) -> None:
         self.bucket.write(path, content)
@@ -296,11 +303,11 @@ class BucketPartition(Partition):
         self.bucket.remove([f"{self.name}/{published.version}/{RECEIPT}"])
         shutil.rmtree(published.home, ignore_errors=True)
 
-    def state(self) -> int:
-        """Generation of the pointer; 0 when there is none."""
+    def state(self) -> str:
+        """Generation of the pointer; "" when there is none."""
         return self.bucket.generation(f"{self.name}/{CURRENT}")
 
-    def point_at(self, published: Published, *, after: int = 0) -> None:
+    def point_at(self, published: Published, *, after: str = "") -> None:
         """See `Partition.point_at`: upload the files, then the receipt, then the pointer if no
         other build has moved it since ``after``.
         """

@@ -15,7 +15,7 @@ It is determined from receipts and pointers, by a few requests in a bucket.
 from dataclasses import replace
 from pathlib import Path
 
-from lc_assets.lake.bucket import SCHEME, Bucket
+from lc_assets.lake.bucket import Bucket, is_in_bucket
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.partition import CURRENT, Partition
@@ -61,11 +61,6 @@ class Located:
         return self.partition.at(self.version)
 
 
-def is_in_bucket(where: str) -> bool:
-    """Whether this is a bucket's URL, not a path."""
-    return where.startswith(SCHEME)
-
-
 def located(where: str) -> Located | None:
     """The part of a lake that a path or URL names; None when it is outside of lakes. Parts of a
     version are found in buckets only.
@@ -95,7 +90,7 @@ def _bucket_has(url: str, pattern: str) -> bool:
 
 
 def _within(url: str) -> Located | None:
-    version, n_names = url, url.removeprefix(SCHEME).count("/")
+    version, n_names = url, url.partition("://")[2].count("/")
     for _ in range(min(n_names - 3, DEEPEST)):
         version = version.rpartition("/")[0]
         if _bucket_has(version, RECEIPT):

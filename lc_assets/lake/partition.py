@@ -263,11 +263,11 @@ class Partition:
         if pointer is not None and pointer.version == name:
             raise Busy(f"{self.name}/{name} has been published in the meantime; run this again")
 
-    def state(self) -> int:
-        """What `point_at` compares with; 0 in a folder, where the build's lock suffices."""
-        return 0
+    def state(self) -> str:
+        """What `point_at` compares with; "" in a folder, where the build's lock suffices."""
+        return ""
 
-    def point_at(self, published: Published, *, after: int = 0) -> None:  # noqa: ARG002
+    def point_at(self, published: Published, *, after: str = "") -> None:  # noqa: ARG002
         """Make ``published`` the current version; only this step is visible to readers.
 
         Args:

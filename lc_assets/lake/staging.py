@@ -74,7 +74,7 @@ class Publication:
 
     partition: "Partition"
     version: str
-    before: int
+    before: str
     finished: Published | None
 
     @property

@@ -1,8 +1,8 @@
 """Files to read from: in a folder, on a web server or in a bucket. Read only, streamed.
 
-fsspec does the transport; this module identifies files (`UpstreamFile`) without copying them, and
-translates transport errors. Paths below the root are made from parsed names only, so none can leave
-it.
+fsspec does the transport, for S3 and Azure with obstore; this module identifies files
+(`UpstreamFile`) without copying them, and translates transport errors. Paths below the root are
+made from parsed names only, so none can leave it.
 
 A file that is missing upstream may be counted and skipped by a stage. A file that could not be
 fetched (`Unreachable`) is retried and then stops the stage: if it were counted as missing, a short
@@ -33,7 +33,7 @@ BLOCK_BYTES = 8 << 20
 BY_TIME = "mtime:"
 """Prefix of an identity that is a modification time."""
 
-_IDENTITIES = ("md5Hash", "md5", "Content-MD5", "crc32c", "ETag", "etag")
+_IDENTITIES = ("md5Hash", "md5", "Content-MD5", "crc32c", "ETag", "etag", "e_tag")
 """Fields in which fsspec's file systems give a checksum or version of a file, the best first."""
 
 _BEYOND = 416
@@ -70,7 +70,8 @@ class Upstream:
     """A folder or a URL to read from.
 
     Attributes:
-        root: a folder, or a URL that fsspec knows: ``https://…``, ``gs://…``, ``memory://…``.
+        root: a folder, or a URL that fsspec knows: ``https://…``, ``gs://…``, ``s3://…``,
+            ``az://…``, ``memory://…``.
     """
 
     root: str
@@ -82,6 +83,10 @@ class Upstream:
     def _place(self) -> tuple[Any, str]:
         import fsspec
 
+        if self.root.startswith(("s3://", "az://")):
+            from lc_assets.lake.object_storage import register_file_system
+
+            register_file_system(self.root)
         try:
             return fsspec.core.url_to_fs(self.root)  # type: ignore[no-any-return]
         except (ValueError, ImportError) as error:

@@ -14,7 +14,7 @@ from lc_assets.builds.shard_runs import log_shards_to
 from lc_assets.builds.stage import BuildContext
 from lc_assets.errors import BadInput, Busy, LcError, StorageFull, Unreachable, WorkerDied
 from lc_assets.execution.progress import in_log, on_terminal, silent
-from lc_assets.lake.bucket import SCHEME
+from lc_assets.lake.bucket import is_in_bucket
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
 from lc_assets.vocabulary import REDPAJAMA_V2
@@ -129,12 +129,12 @@ def claim_history(instance: dg.DagsterInstance, lake: str) -> None:
     Raises:
         BadInput: when it is of another lake that still exists.
     """
-    here = lake if lake.startswith(SCHEME) else str(Path(lake).resolve())
+    here = lake if is_in_bucket(lake) else str(Path(lake).resolve())
     storage = instance.daemon_cursor_storage
     other = storage.get_cursor_values({LAKE}).get(LAKE, "")
     if other == here:
         return
-    if other and (other.startswith(SCHEME) or Path(other).exists()):
+    if other and (is_in_bucket(other) or Path(other).exists()):
         raise BadInput(
             f"this Dagster history is of the lake {other}, not of {here}: set DAGSTER_HOME to "
             "another folder"

@@ -23,8 +23,8 @@ class SourceSettings(
         kind: ``redpajama_v2`` is RedPajama-V2 as published, or data in its layout; ``files`` are
             JSON lines, Parquet, plain text, WET or WARC files, optionally compressed as ``.gz`` or
             ``.zst``.
-        path: a folder, a file, ``https://…`` or ``gs://…``. For ``redpajama_v2`` it defaults to
-            ``LC_UPSTREAM``.
+        path: a folder, a file, ``https://…``, ``gs://…``, ``s3://…`` or ``az://…``. For
+            ``redpajama_v2`` it defaults to ``LC_UPSTREAM``.
         files: paths below ``path``, to read only these.
         listing: a text file of paths below ``path``, one per line, optionally ``.gz``, as crawls
             publish it; needed for a web server, which cannot be listed. It is itself a path below

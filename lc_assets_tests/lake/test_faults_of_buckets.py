@@ -79,7 +79,7 @@ def test_faults_of_every_kind_change_nothing(tmp_path, server):
 
 def test_asking_again_is_bounded(server, monkeypatch):
     """A bucket that never answers is given up after the client's budget, here half a second of a
-    clock on which only pauses take time; docs/google-cloud.md has two minutes.
+    clock on which only pauses take time; docs/object-stores.md has two minutes.
     """
     monkeypatch.setattr(retry.DEFAULT_RETRY, "_timeout", 0.5)
     clock = types.SimpleNamespace(now=0.0)

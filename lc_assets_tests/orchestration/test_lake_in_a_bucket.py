@@ -158,7 +158,7 @@ def test_the_resource_is_dagster_gcps_and_only_then(monkeypatch):
 
 
 def test_what_steps_print_is_kept_in_the_bucket(tmp_path, monkeypatch):
-    """dagster-gcp's manager of compute logs, as docs/google-cloud.md sets it up."""
+    """dagster-gcp's manager of compute logs, as docs/object-stores.md sets it up."""
     with bucket_server(monkeypatch) as server:
         manager = GCSComputeLogManager(bucket="crawl", local_dir=str(tmp_path), prefix="logs")
         key = ["run", "compute_logs", "step"]

@@ -55,8 +55,8 @@ def explain(
     """
     from msgspec import structs
 
+    from lc_assets.lake.bucket import is_in_bucket
     from lc_assets.lake.bucket_lake import open_lake
-    from lc_assets.lake.located import is_in_bucket
     from lc_assets.lake.upstream import Upstream
     from lc_assets.stages.documents import explaining
     from lc_assets.stages.documents.measuring import lists_of, models_of

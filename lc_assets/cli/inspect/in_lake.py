@@ -15,9 +15,10 @@ import msgspec
 from lc_assets.cli.inspect.files import Artefact, Lines, recognized
 from lc_assets.cli.printing import lasted, shown, sized
 from lc_assets.errors import BadInput, LcError
+from lc_assets.lake.bucket import is_in_bucket
 from lc_assets.lake.digests import short
 from lc_assets.lake.lake import Lake
-from lc_assets.lake.located import Located, is_in_bucket, located
+from lc_assets.lake.located import Located, located
 from lc_assets.lake.partition import Partition
 from lc_assets.lake.versions import Published
 from lc_assets.stages.catalogue import STAGES

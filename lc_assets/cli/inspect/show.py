@@ -112,7 +112,8 @@ def end_with(damage: Sequence[str], conclusion: str) -> None:
 def _on_this_machine(where: str) -> Path:
     """The path itself; for a file of a version in a bucket, the path of its copy."""
     from lc_assets.cli.inspect.in_lake import copy_of
-    from lc_assets.lake.located import is_in_bucket, located
+    from lc_assets.lake.bucket import is_in_bucket
+    from lc_assets.lake.located import located
 
     found = located(where) if is_in_bucket(where) else None
     return copy_of(found, verify=True) if found is not None and found.within else Path(where)

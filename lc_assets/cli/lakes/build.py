@@ -40,7 +40,8 @@ def build(
     source: Annotated[
         str,
         Option(
-            help="Folder, file, https://… or gs://… of JSON lines, Parquet, text, WET or WARC.",
+            help="Folder, file, https://…, gs://…, s3://… or az://… of JSON lines, Parquet, text, "
+            "WET or WARC.",
         ),
     ],
     lake: options.Lake,
