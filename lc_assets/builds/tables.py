@@ -175,14 +175,16 @@ class TableWriter:
             path, schema, compression=COMPRESSION, write_statistics=False
         )
         self._group_bytes = group_bytes
-        self._lines: list[dict[str, Any]] = []
+        self._names: list[str] = schema.names
+        self._lines: list[tuple[Any, ...]] = []
         self._n_bytes = 0
 
     def add(self, line: dict[str, Any], *, n_bytes: int = 256) -> None:
-        """Add one line, which is emptied when it is written; a text may be given in UTF-8.
-        ``n_bytes`` is about how much memory it takes.
+        """Add one line, which is emptied; a text may be given in UTF-8. ``n_bytes`` is about how
+        much memory it takes.
         """
-        self._lines.append(line)
+        self._lines.append(tuple(map(line.get, self._names)))
+        line.clear()
         self._n_bytes += n_bytes
         if self._n_bytes >= self._group_bytes:
             self._flush()
@@ -199,12 +201,10 @@ class TableWriter:
 
     def _flush(self) -> None:
         if self._lines:
-            columns = [
-                pa.array([line.pop(field.name, None) for line in self._lines], field.type)
-                for field in self._schema
-            ]
+            columns = list(zip(*self._lines, strict=True))[::-1]
             self._lines, self._n_bytes = [], 0
-            self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
+            arrays = [pa.array(columns.pop(), field.type) for field in self._schema]
+            self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
 
 
 @contextlib.contextmanager

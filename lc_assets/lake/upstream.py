@@ -270,11 +270,9 @@ class Upstream:
         for name in _IDENTITIES:
             if info.get(name):
                 return f"{name.lower().removesuffix('hash')}:{info[name]}"
-        hasher = hashlib.sha256()
         with self.open(path) as stream:
-            while block := stream.read(BLOCK_BYTES):
-                hasher.update(block)
-        return f"sha256:{hasher.hexdigest()}"
+            found = hashlib.file_digest(stream, "sha256")  # type: ignore[arg-type]  # has readinto
+        return f"sha256:{found.hexdigest()}"
 
 
 def _walked(top: str, below: str = "") -> Iterator[tuple[str, str]]:

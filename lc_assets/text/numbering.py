@@ -19,6 +19,7 @@ _EVERY, _HIGH_BITS, _LOW_BITS, _FROM_VISIBLE = (
 
 _FIRST_SLOTS = 1 << 10
 _FIRST_BITS = 16
+_SLOTS_PER_PAIR, _MOST_BITS = 4, 22
 _KEY_BYTES = 16
 _MASKS = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 """Masks that keep the given number of bytes of a number."""
@@ -180,6 +181,12 @@ def _number_some(
     return piece, n_known
 
 
+@borrowing
+def _pair(grams: Int32s, at: int) -> np.uint64:
+    """Key of an n-gram and the next."""
+    return np.uint64(grams[at]) << np.uint64(32) | np.uint64(grams[at + 1])
+
+
 @compiled
 def _number_pairs(
     starts: Int32s,
@@ -189,7 +196,8 @@ def _number_pairs(
     firsts: Int32s,
     seed: np.uint64,
 ) -> tuple[int, int]:
-    """Number the pairs of neighbouring n-grams in the order of first occurrence, in place.
+    """Number the pairs of neighbouring n-grams in the order of first occurrence, in place. Nearly
+    all that occur once are left out.
 
     Args:
         starts: first word of each n-gram, ascending; then of each pair.
@@ -202,12 +210,20 @@ def _number_pairs(
     Returns:
         How many distinct pairs there are, and how many pairs.
     """
+    # Most pairs occur once: what else has their hash is counted first, without branches.
+    most = min(bits_of(_SLOTS_PER_PAIR * n_left + 16), _MOST_BITS)
+    copies = np.zeros(1 << most, np.uint8)
+    for at in range(n_left - 1):
+        hashed = np.uint64(slot_of(absorb(seed, _pair(grams, at)), most))
+        copies[hashed] += (starts[at + 1] == starts[at] + 1) & (copies[hashed] < 2)
     n_bits, most_bits = min(bits_of(2 * n_left + 16), _FIRST_BITS), bits_of(2 * n_left + 16)
     mask = (1 << n_bits) - 1
     table = np.zeros(1 << n_bits, np.int32)
     n_grams = n_pairs = 0
     for at in range(n_left - 1):
-        if starts[at + 1] != starts[at] + 1:
+        key = _pair(grams, at)
+        state = absorb(seed, key)
+        if copies[np.uint64(slot_of(state, most))] < 2 or starts[at + 1] != starts[at] + 1:
             continue
         if 2 * n_grams > mask and n_bits < most_bits:
             # Memory follows the distinct pairs, which are few in a long text.
@@ -219,8 +235,7 @@ def _number_pairs(
                 while table[slot]:
                     slot = (slot + 1) & mask
                 table[slot] = gram + 1
-        key = np.uint64(grams[at]) << np.uint64(32) | np.uint64(grams[at + 1])
-        slot = slot_of(absorb(seed, key), n_bits)
+        slot = slot_of(state, n_bits)
         while table[slot] and kept[table[slot] - 1, 0] != key:
             slot = (slot + 1) & mask
         gram = table[slot] - 1

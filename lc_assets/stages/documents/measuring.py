@@ -170,7 +170,7 @@ def record_offers(record: Document, rules: RuleSet, *, copies: bool = False) -> 
             copied=ccnet_scores(msgspec.structs.asdict(record)),
         )
     text = record.text if rules.edit is None else edited(record.text, rules.edit).text
-    copies = copies or not _COPIED.isdisjoint(rule.signal for rule in rules.rules)
+    copies = copies or not _COPIED.isdisjoint(rules.signals)
     return Offered(
         text=text,
         edited_from=None if rules.edit is None else record.text,

@@ -283,7 +283,7 @@ def _kept_line(task: ShardTask, part: Part, line: int, found: Document) -> dict[
         "url": found.url,
         **described(found, shard.language, shard.bucket, task.rules),
         **(_fields_of(task, found) if task.fields else {}),
-        **{name: float(column[row]) for name, column in part.table.columns.items()},
+        **{name: column.item(row) for name, column in part.table.columns.items()},
     }
     if task.perplexity:
         published = nan if found.perplexity is None else found.perplexity

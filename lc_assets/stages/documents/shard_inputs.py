@@ -249,10 +249,11 @@ def computed_signals(
 ) -> SignalsTable:
     """The values that the rules test first, from the documents' texts."""
     lists, names = lists_of(task.settings.lists), sorted(task.published.columns)
-    values = np.empty((len(documents), len(names)))
-    for row, (line, found) in zip(values, documents, strict=True):
+    rows = list[tuple[float, ...]]()
+    for line, found in documents:
         at_document(line)
-        row[:] = tuple(numbers_of(found, names, task.rules, lists, models).values())
+        rows.append(tuple(numbers_of(found, names, task.rules, lists, models).values()))
+    values = np.array(rows, np.float64).reshape(len(documents), len(names))
     return SignalsTable(
         np.array([line for line, _ in documents], np.int64),
         [document.url for _, document in documents],

@@ -58,6 +58,7 @@ _NOT_OF_TEXT_ALONE = {
     **GIVEN_BY,
 }
 """What else a column needs, and how to give it."""
+_NEEDY = frozenset(_NOT_OF_TEXT_ALONE)
 
 
 def known_signals() -> tuple[str, ...]:
@@ -122,7 +123,7 @@ def values_of(
     Raises:
         BadInput: when a column does not exist, or its list or model is not given.
     """
-    of_whole, modelled, signals, measures, others = _sorted_out(tuple(wanted))
+    of_whole, modelled, needy, signals, measures, others = _sorted_out(tuple(wanted))
     if of_whole:
         whole = replace(document, text=document.whole, edited_from=None)
         plain = [column.removesuffix(UNEDITED) for column in of_whole]
@@ -133,18 +134,19 @@ def values_of(
             for column in wanted
         }
     found: dict[str, float | None] = dict(document.copied)
-    if not _NOT_OF_TEXT_ALONE.keys().isdisjoint(wanted):
+    if needy:
         require_computable(wanted, lists, models)
     if modelled:
         found |= model_values(document, wanted, models)
-    is_word_count = signals == {_WORD_COUNT}
+    is_word_count = len(signals) == 1 and _WORD_COUNT in signals
     if signals <= WORD_SIGNALS:
         found |= measure_words(document.text) if signals and not is_word_count else {}
     else:
         found |= measure_signals(
             document.text, lists, language=document.language, source_domain=document.source_domain
         ).scalars
-    found |= measure(document.text, measures, document.url, whole=document.whole)
+    if measures:
+        found |= measure(document.text, measures, document.url, whole=document.whole)
     if is_word_count:
         found[_WORD_COUNT] = found[_CHEAP_WORD_COUNT]
     return {
@@ -155,10 +157,10 @@ def values_of(
 @lru_cache(maxsize=64)
 def _sorted_out(
     wanted: tuple[str, ...],
-) -> tuple[frozenset[str], bool, frozenset[str], tuple[str, ...], tuple[str, ...]]:
-    """The columns of the text before its lines were edited; whether any is `MODELLED`; the signals
-    and the measures to compute; and the columns that are not the first. Cached, because every
-    document has the same few sets.
+) -> tuple[frozenset[str], bool, bool, frozenset[str], tuple[str, ...], tuple[str, ...]]:
+    """The columns of the text before its lines were edited; whether any is `MODELLED`, and whether
+    any is not of the text alone; the signals and the measures to compute; and the columns that are
+    not the first. Cached, because every document has the same few sets.
     """
     of_whole = frozenset(column for column in wanted if column.endswith(UNEDITED))
     of_text = set(wanted) - MODELLED
@@ -166,4 +168,5 @@ def _sorted_out(
     if signals == {_WORD_COUNT}:
         measures.add(_CHEAP_WORD_COUNT)
     others = tuple(column for column in wanted if column not in of_whole)
-    return of_whole, not MODELLED.isdisjoint(wanted), signals, tuple(sorted(measures)), others
+    modelled, needy = (not some.isdisjoint(wanted) for some in (MODELLED, _NEEDY))
+    return of_whole, modelled, needy, signals, tuple(sorted(measures)), others

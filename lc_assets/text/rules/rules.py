@@ -13,7 +13,7 @@ long documents that gzip compresses best, and the fifth that it compresses worst
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -149,6 +149,8 @@ class RuleSet:
         name: of the set.
         rules: at least one, where the set comes from a file.
         edit: how lines are edited before the rules are applied; None for no editing.
+        columns: names of the columns that the rules test.
+        signals: their signals.
 
     Raises:
         BadInput: when two rules have the same name.
@@ -157,8 +159,12 @@ class RuleSet:
     name: str
     rules: tuple[Rule, ...]
     edit: LineEdit | None = None
+    columns: frozenset[str] = field(init=False)
+    signals: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", frozenset(rule.column for rule in self.rules))
+        object.__setattr__(self, "signals", frozenset(rule.signal for rule in self.rules))
         twice = [
             name for name, count in Counter(rule.name for rule in self.rules).items() if count > 1
         ]
@@ -167,11 +173,6 @@ class RuleSet:
                 f"rules {self.name}: more than one is called {', '.join(twice)}; rule names must "
                 "differ"
             )
-
-    @property
-    def columns(self) -> frozenset[str]:
-        """Names of the columns that the rules test."""
-        return frozenset(rule.column for rule in self.rules)
 
     def and_also(self, *extra: Rule) -> "RuleSet":
         """The same set with more rules at its end.

@@ -63,8 +63,8 @@ from lc_assets.text.signals.scores import Phrases, compute_scores, compute_word_
 from lc_assets.text.words import folded_lines
 
 _BULLETS = "rps_lines_start_with_bulletpoint"
-_SCORES = (*TEXT_DOC_SIGNALS, "rps_doc_stop_word_fraction", "rps_doc_ldnoobw_words")
-"""The document's scores in the order in which `compute_scores` returns them."""
+_SCORES = (*enumerate((*TEXT_DOC_SIGNALS, "rps_doc_stop_word_fraction", "rps_doc_ldnoobw_words")),)
+"""The document's scores as `compute_scores` returns them: their places and names."""
 
 _NOTHING: frozenset[str] = frozenset()
 
@@ -81,6 +81,7 @@ _OF_RAW_WORDS = frozenset(
 )
 WORD_SIGNALS = frozenset(TEXT_DOC_SIGNALS) - _OF_RAW_WORDS
 """Signals of normalized words alone, see `measure_words`."""
+_WORD_SCORES = tuple(place for place in _SCORES if place[1] in WORD_SIGNALS)
 
 
 @distinct
@@ -158,7 +159,7 @@ def measure_signals(
         _word_set(lists.stop_words.get(language, _NOTHING)),
         _phrases(lists.bad_words.get(language, _NOTHING)),
     )
-    scalars = _scalars(scores)
+    scalars = _scalars(scores, _SCORES)
     if language not in lists.bad_words:
         del scalars["rps_doc_ldnoobw_words"]
     if language not in lists.stop_words:
@@ -189,19 +190,17 @@ def measure_words(text: str) -> dict[str, float | None]:
     scores, _ = compute_word_scores(
         folded_lines(text), _n_lines(text), hash_seed(), character_bits(), _phrases(_NOTHING)
     )
-    return {name: score for name, score in _scalars(scores).items() if name in WORD_SIGNALS}
+    return _scalars(scores, _WORD_SCORES)
 
 
 def _n_lines(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n") if text else 0)
 
 
-def _scalars(scores: Floats) -> dict[str, float | None]:
-    """The scores of a document by name; only NaN differs from itself."""
-    scalars = {
-        name: None if score != score else score  # noqa: PLR0124
-        for name, score in zip(_SCORES, scores.tolist(), strict=True)
-    }
+def _scalars(scores: Floats, places: Sequence[tuple[int, str]]) -> dict[str, float | None]:
+    """Some scores of a document by name; only NaN differs from itself."""
+    found = scores.tolist()
+    scalars = {name: None if found[at] != found[at] else found[at] for at, name in places}
     scalars["rps_doc_word_count"] = int(scalars["rps_doc_word_count"] or 0)
     return scalars
 
