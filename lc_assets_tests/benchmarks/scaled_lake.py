@@ -130,6 +130,10 @@ class MadeUpUpstream:
             mark_of(path),
         )
 
+    # As `Upstream` is asked.
+    def local_path(self, path: str) -> None:
+        """Nothing is on a disk."""
+
     def marks(self, folder: str) -> dict[str, str]:
         """What is below a folder; what it takes to make these names up is noted."""
         begun = time.process_time()
@@ -168,7 +172,7 @@ class Bench:
         """For stages that are built by their own verbs."""
         upstream = MadeUpUpstream(self.scale)
         return BuildContext(
-            lake=self.lake, upstream=upstream, recipe=RECIPE, executor=LocalExecutor()
+            lake=self.lake, upstream=upstream, recipe=RECIPE, executor=LocalExecutor(workers=1)
         )  # type: ignore[arg-type]
 
 

@@ -53,9 +53,7 @@ class Publisher:
 
     def fingerprint(self, stage: Stage, key: str) -> Fingerprint:
         """What a build would make now."""
-        digests = {
-            name: read.digest for name, read in stage.inputs(self.standing, RECIPE, key).items()
-        }
+        digests = stage.digests_of(stage.inputs(self.standing, RECIPE, key))
         place = (stage.name, key if stage.partitioned_by == "mix" else "")
         if place not in self.params:
             self.params[place] = stage.resolved(RECIPE, key)
