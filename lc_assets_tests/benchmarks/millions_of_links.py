@@ -91,6 +91,7 @@ def write(folder: Path, n_links: int) -> int:
             "is_home": np.zeros(len(part), np.bool_),
             "rank": ranks[part],
             "is_root": part < n_roots,
+            "is_older": np.zeros(len(part), np.bool_),
             "language": pa.repeat("en", len(part)),
             "title": pa.repeat("title", len(part)),
         }

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.counts import Counts
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.arrays.npy import write_npy
@@ -181,6 +182,7 @@ def main(folder: str, n_documents: str, memory: str) -> None:
         lambda *_: (NOWHERE,),
         first_new=0,
         floor=0.5,
+        privacy=PrivacySettings(),
     )
     paired = time.process_time()
     with queries(out / "work" / "duckdb", int(memory) // 2) as asked:

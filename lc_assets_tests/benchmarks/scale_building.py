@@ -4,11 +4,11 @@
 
 from pathlib import Path
 
-from lc_assets.builds.tables import KEYED, write_table
+from lc_assets.builds.tables import write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.grid import create_grid
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.documents import document_keys as keying, raw_snapshot as raw
+from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.rows.row_plans import plan_rows
 from lc_assets.stages.rows.token_grid import (
     ROWS_FILE,
@@ -49,19 +49,11 @@ def documents(bench: Bench) -> Measured:
 
 
 def keys(bench: Bench) -> Measured:
-    """`keys`: the index of every snapshot's documents, without the texts' digests; documents."""
+    """`document_keys` of every snapshot, with made-up digests and sketches; documents."""
 
     def index() -> int:
-        publisher = Publisher.into(bench.lake)
         for snapshot in bench.scale.snapshots:
-            counts = Counts(seen=bench.scale.n_documents, kept=bench.scale.n_documents)
-            tables = made.keyed_of(bench.scale, snapshot)
-            publisher.publish(
-                "document_keys",
-                snapshot,
-                lambda home, _, tables=tables: keying.write_keys(home, tables, KEYED),
-                counts=counts,
-            )
+            versions.write_keys(bench.lake, bench.scale, snapshot)
         return len(bench.scale.snapshots) * bench.scale.n_documents
 
     return index

@@ -27,6 +27,7 @@ from lc_assets_tests.benchmarks.scaled_versions import Publisher
 VERBS = {
     "signature_index": stage_named("signature_index").build,
     "near_duplicate_pairs": stage_named("near_duplicate_pairs").build,
+    "heldout_pairs": stage_named("heldout_pairs").build,
     "removed_documents": stage_named("removed_documents").build,
 }
 
@@ -47,9 +48,9 @@ def stand(bench: Bench, names: list[SnapshotId]) -> None:
             suffixes,
             whole=True,
         )
+        versions.write_keys(bench.lake, bench.scale, snapshot)
         for name in (
             "contaminated_documents",
-            "document_keys",
             "withdrawn_documents",
             "snapshot_withdrawals",
         ):

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 
 from lc_assets.builds import checks as claims, sharding
 from lc_assets.builds.stage import Stage
-from lc_assets.builds.tables import DROPPED, SWEEP
+from lc_assets.builds.tables import DROPPED, KEYED, SWEEP
 from lc_assets.counts import Counts
+from lc_assets.formats.arrays.npy import write_npy
 from lc_assets.formats.redpajama.minhash import SignaturesWriter
 from lc_assets.lake.digests import FileFact
 from lc_assets.lake.lake import Lake, memoized
@@ -25,13 +26,14 @@ from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.sources.opening import known_snapshots
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import document_signatures as signing, removals
-from lc_assets.stages.documents import sweeping
+from lc_assets.stages.documents import document_keys as keying, sweeping
 from lc_assets.stages.documents.measuring import rules_of
 from lc_assets.stages.documents.shard_filtering import schema_of
 from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.text.duplicates.minhash import RPV2
-from lc_assets_tests.benchmarks.scaled_lake import RECIPE, Scale, documents_of
+from lc_assets.text.duplicates.sketches import SKETCH_HASHES
+from lc_assets_tests.benchmarks.scaled_lake import RECIPE, Scale, documents_of, keyed_of
 
 NOTHING = Counts()
 
@@ -265,6 +267,20 @@ def write_promised_shards(
         promised=facts,
         counts=Counts(seen=n_kept, kept=n_kept),
     )
+
+
+def write_keys(lake: Lake, scale: Scale, snapshot: str) -> None:
+    """`document_keys` of one snapshot, with sketches of texts of which no two are alike."""
+    rng = np.random.default_rng([4, list(scale.snapshots).index(snapshot)])
+
+    def write(home: Path, _: Fingerprint) -> None:
+        keying.write_keys(home, keyed_of(scale, snapshot), KEYED)
+        shape = (scale.n_documents, SKETCH_HASHES)
+        sketches = np.sort(rng.integers(2**63, size=shape, dtype=np.uint64), axis=1)
+        write_npy(home / keying.SKETCHES_FILE, sketches)
+
+    counts = Counts(seen=scale.n_documents, kept=scale.n_documents)
+    Publisher.into(lake).publish("document_keys", snapshot, write, counts=counts)
 
 
 def write_removals(lake: Lake, scale: Scale) -> None:
