@@ -7,6 +7,7 @@ as one group, 79,000 lines take 30. On the disk small groups cost nothing: the t
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Self
@@ -25,23 +26,29 @@ from lc_assets.builds.tables import (
     require_columns,
 )
 from lc_assets.errors import CorruptFile
+from lc_assets.execution.executor import Executor
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.records import frozen
 from lc_assets.text.links.addresses import (
+    KeysOfPart,
     Kind,
     domains_above,
     host_of,
     keys_of,
-    keys_of_parts,
+    keys_of_columns,
+    merged_keys,
     normal,
     values_of,
 )
 
 GROUP_LINES = 1024
 LINES_AT_ONCE = 1 << 14
+GROUPS_AT_ONCE = LINES_AT_ONCE // GROUP_LINES
+HERE = LocalExecutor()
 
 
 def write_in_groups(path: Path, table: pa.Table) -> None:
@@ -122,23 +129,42 @@ def read_some(
 
 
 def write_keyed(
-    path: Path, index: Path, parts: Iterable[pa.Table], schema: pa.Schema, columns: Sequence[str]
+    path: Path,
+    index: Path,
+    parts: Iterable[pa.Table],
+    schema: pa.Schema,
+    columns: Sequence[str],
+    *,
+    executor: Executor = HERE,
 ) -> int:
     """Publish a table given in parts, and its lines' keys for a `KeyedTable`; return how many keys
-    there are. ``columns`` are those that keys are made of.
+    there are. ``columns`` are those that keys are made of, by an executor's workers.
     """
     write_parts_in_groups(path, parts, schema)
-    keys, places = keys_in(path, columns)
+    keys, places = keys_in(path, columns, executor)
     write_key_index(index, keys, places)
     return len(keys)
 
 
-def keys_in(path: Path, columns: Sequence[str]) -> tuple[UInt64s, UInt32s]:
+def keys_in(
+    path: Path, columns: Sequence[str], executor: Executor = HERE
+) -> tuple[UInt64s, UInt32s]:
     """All keys of a table's lines, uint64, and the line each is of, uint32; ascending by key, then
-    by line.
+    by line. An executor's workers make them.
     """
-    parts = parts_of(path, columns)
-    return keys_of_parts({name: part[name].to_pylist() for name in columns} for part in parts)
+    with opened_table(path) as file:
+        tasks = range(0, file.num_row_groups, GROUPS_AT_ONCE)
+    make = partial(_keys_of_groups, path, columns)
+    found = dict(executor.run(make, tasks, what=""))
+    return merged_keys(found[task] for task in tasks)
+
+
+def _keys_of_groups(path: Path, columns: Sequence[str], first: int) -> KeysOfPart:
+    with opened_table(path) as file:
+        groups = range(file.num_row_groups)[first : first + GROUPS_AT_ONCE]
+        table = file.read_row_groups(groups, columns=list(columns), use_threads=False)
+    table.validate(full=True)
+    return keys_of_columns({name: table[name].to_pylist() for name in columns})
 
 
 def parts_of(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:

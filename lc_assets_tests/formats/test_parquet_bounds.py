@@ -14,7 +14,7 @@ from lc_assets.builds.tables import count_lines, read_schema, read_table
 from lc_assets.errors import CorruptFile
 from lc_assets.formats import unpacking
 from lc_assets.formats.corpora.reading import read_corpus
-from lc_assets.formats.parquet import opening, pages
+from lc_assets.formats.parquet import footer, opening, pages
 from lc_assets.formats.parquet.footer import MOST_NESTED, read_footer
 from lc_assets.formats.parquet.opening import guarded, weighed
 from lc_assets.formats.parquet.pages import walk
@@ -382,3 +382,17 @@ def test_pages_side_by_side_count_together(tmp_path, monkeypatch):
         weighed(tmp_path / "x.parquet", most_rows=256),
     ):
         pass
+
+
+def test_a_footer_is_checked_once_for_each_content(monkeypatch):
+    """Not for each reader; a damaged one is found after the sound one of the same length."""
+    stream, checked = io.BytesIO(), []
+    pq.write_table(pa.table({"only here": [1, 2, 3]}), stream)
+    monkeypatch.setattr(
+        footer, "read_struct", lambda *args: checked.append(1) or read_struct(*args)
+    )
+    first, second = read_footer(stream), read_footer(stream)
+    assert (first, len(checked)) == (second, 1)
+    content = stream.getvalue()
+    with pytest.raises(CorruptFile):
+        read_footer(io.BytesIO(content[:-12] + b"XXXX" + content[-8:]))

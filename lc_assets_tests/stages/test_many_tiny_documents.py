@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import given, strategies as st
 
-from lc_assets.builds import building, table_checks
+from lc_assets.builds import building, lookups, table_checks
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.documents import document_keys
 from lc_assets.stages.documents.keyed_texts import lines_of_ids, with_digests
 from lc_assets.stages.file_lakes import build_for, context_over_files
-from lc_assets.text.links.addresses import KINDS, keys_of, keys_of_parts, values_of
+from lc_assets.text.links.addresses import KINDS, keys_of, keys_of_columns, merged_keys, values_of
 from lc_assets.vocabulary import Shard, parse_document_id
 
 SHARDS = [Shard.of_tag(tag) for tag in ("2023-06/0000/en_head", "books/part-0001", "b/line-3")]
@@ -61,7 +61,7 @@ def test_keys_in_bulk_are_those_of_single_documents(documents, n_lines, with_tex
         for kind in KINDS
         for key in keys_of(kind, values_of(kind, dict(zip(names, row, strict=True))))
     }
-    keys, places = keys_of_parts(parts)
+    keys, places = merged_keys(map(keys_of_columns, parts))
     assert list(zip(keys.tolist(), places.tolist(), strict=True)) == sorted(wanted)
 
 
@@ -106,6 +106,29 @@ def test_tiny_texts_are_listed_in_large_row_groups(tmp_path):
     assert document_keys.list_shard(task).kept == 500
     with pa.memory_map(str(task.listed)) as listed:
         assert pa.ipc.open_file(listed).num_record_batches == 1
+
+
+def test_workers_make_the_keys_of_a_table(tmp_path, monkeypatch):
+    """A task per some row groups, which end in any order: the keys are those of all lines."""
+    monkeypatch.setattr(lookups, "GROUP_LINES", 3)
+    monkeypatch.setattr(lookups, "GROUPS_AT_ONCE", 2)
+    columns = {
+        "id": [f"b/a/line-{number}" for number in range(20)],
+        "url": [f"http://a{number % 4}.example.org/{number}" for number in range(20)],
+        "digest": [""] * 20,
+    }
+    lookups.write_in_groups(tmp_path / "a.parquet", pa.table(columns))
+    asked = []
+
+    class Backwards:
+        def run(self, function, tasks, *, what):
+            asked.extend(tasks)
+            assert not what
+            return [(task, function(task)) for task in reversed(tasks)]
+
+    found = lookups.keys_in(tmp_path / "a.parquet", list(columns), Backwards())
+    assert all(map(np.array_equal, found, merged_keys([keys_of_columns(columns)])))
+    assert asked == [0, 2, 4, 6]
 
 
 def test_digests_of_chosen_documents_only(tmp_path):

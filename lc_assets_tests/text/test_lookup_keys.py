@@ -13,7 +13,8 @@ from lc_assets.text.links.addresses import (
     host_of,
     is_public_suffix,
     keys_of,
-    keys_of_parts,
+    keys_of_columns,
+    merged_keys,
     normal,
     values_of,
 )
@@ -83,7 +84,7 @@ def test_the_index_is_of_every_value_of_every_document(lines):
     columns = {
         name: [line[name] for line in documents] for name in ("id", "url", "digest", "text_digest")
     }
-    keys, places = keys_of_parts([columns])
+    keys, places = merged_keys([keys_of_columns(columns)])
     wanted = {
         (int(key), place)
         for place, line in enumerate(documents)
@@ -96,7 +97,7 @@ def test_the_index_is_of_every_value_of_every_document(lines):
         {name: values[start : start + 5] for name, values in columns.items()}
         for start in range(0, len(lines), 5)
     ]
-    assert all(map(np.array_equal, keys_of_parts(parts), (keys, places)))
+    assert all(map(np.array_equal, merged_keys(map(keys_of_columns, parts)), (keys, places)))
 
 
 def test_kinds_do_not_share_keys():

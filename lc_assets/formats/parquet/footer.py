@@ -10,6 +10,7 @@ chunk has bytes and than `MOST_ITEMS`.
 
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, BinaryIO, NamedTuple
 
@@ -23,6 +24,10 @@ which a server may send only as a whole.
 """
 
 MOST_FOOTER_BYTES = 16 << 20
+REMEMBERED_BYTES = 16 << 10
+REMEMBERED = 64
+"""Footers that are kept, and how long they may be: stages open a table several times."""
+
 MOST_NESTED = 32
 """Maximum nesting of groups; a list of structs has three."""
 
@@ -100,7 +105,13 @@ def _footer(file: BinaryIO, n_bytes: int) -> Footer:
         raise CorruptFile(f"states a footer of {size:,} bytes; at most {most:,} are read")
     if size + 8 > len(tail):
         tail = _last(file, n_bytes, size + 8)
-    fields, _ = read_struct(tail[-8 - size : -8], 0)
+    content = tail[-8 - size : -8]
+    return _again(content, n_bytes) if size <= REMEMBERED_BYTES else _checked(content, n_bytes)
+
+
+def _checked(content: bytes, n_bytes: int) -> Footer:
+    """The footer with this content, of a file of ``n_bytes``."""
+    fields, _ = read_struct(content, 0)
     leaves, groups = list(_leaves(_structs(fields, 2))), _structs(fields, 4)
     n_rows, stated = sum(number_of(group, 3) for group in groups), number_of(fields, 3)
     if n_rows != stated:
@@ -111,8 +122,11 @@ def _footer(file: BinaryIO, n_bytes: int) -> Footer:
             f"promises {n_rows:,} rows in {n_bytes:,} bytes; at most {most_rows:,} are read"
         )
     chunks = [_chunks(group, leaves) for group in groups]
-    _require_apart([chunk for group in chunks for chunk in group], n_bytes - 8 - size)
+    _require_apart([chunk for group in chunks for chunk in group], n_bytes - 8 - len(content))
     return Footer(leaves, chunks, n_bytes)
+
+
+_again = lru_cache(maxsize=REMEMBERED)(_checked)
 
 
 def _last(file: BinaryIO, n_bytes: int, n_last: int) -> bytes:

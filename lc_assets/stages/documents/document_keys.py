@@ -40,6 +40,7 @@ from lc_assets.builds.checks import (
 )
 from lc_assets.builds.inputs import made_from
 from lc_assets.builds.lookups import (
+    HERE,
     LINES_AT_ONCE,
     KeyedTable,
     keys_in,
@@ -70,6 +71,7 @@ from lc_assets.builds.tables import (
     write_table,
 )
 from lc_assets.counts import Counts
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.key_index import KeyIndex
 from lc_assets.formats.lists.withdrawal_lists import entries_of
@@ -168,7 +170,7 @@ def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts
     of_parts = [np.empty((0, SKETCH_HASHES), np.uint64)]
     listed = schema.append(SKETCH) if sketched else schema
     parts = by_line(_listed(task.listed).select(listed.names) for task in tasks)
-    n_keys = write_keys(staging.folder, without_sketches(parts, of_parts), schema)
+    n_keys = write_keys(staging.folder, without_sketches(parts, of_parts), schema, context.executor)
     if sketched:
         write_npy(staging.folder / SKETCHES_FILE, np.concatenate(of_parts))
     if passages:
@@ -177,9 +179,12 @@ def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts
     return counted + Counts(extra={"keys": n_keys})
 
 
-def write_keys(folder: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> int:
+def write_keys(
+    folder: Path, parts: Iterable[pa.Table], schema: pa.Schema, executor: Executor = HERE
+) -> int:
     """Write the files of an index of documents, given in parts; return the number of keys."""
-    return write_keyed(folder / DOCUMENTS_FILE, folder / INDEX, parts, schema, KEY_COLUMNS)
+    path, index = folder / DOCUMENTS_FILE, folder / INDEX
+    return write_keyed(path, index, parts, schema, KEY_COLUMNS, executor=executor)
 
 
 def list_shard(task: KeyTask) -> Counts:
@@ -247,15 +252,6 @@ def keyed_documents(lake: Lake, snapshot: str) -> KeyedTable | None:
     return None if published is None else documents_of(published)
 
 
-def most_common_domains(keys: Published, n: int) -> dict[str, int]:
-    """The hosts with most documents, with counts; ties are sorted by name."""
-    found = read_table(keys.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, ["source_domain"])[
-        "source_domain"
-    ]
-    counted = {line["values"]: line["counts"] for line in found.value_counts().to_pylist()}
-    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:n])
-
-
 def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     """The index lists every filtered document once with unchanged values; some texts are read again
     to compare digests and sketches.
@@ -301,7 +297,7 @@ def _digests_again(
 
 def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
     """The keys are exactly those of the listed documents, and each refers to its document."""
-    wanted = keys_in(check_input.folder / DOCUMENTS_FILE, KEY_COLUMNS)
+    wanted = keys_in(check_input.folder / DOCUMENTS_FILE, KEY_COLUMNS, check_input.executor)
     index = KeyIndex(check_input.folder / INDEX)
     right = index.holds(*wanted)
     return CheckResult(

@@ -42,7 +42,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.deduplication.removals import TABLE as DECISIONS_TABLE
 from lc_assets.stages.rows.token_grid import ROWS_FILE, of_split
-from lc_assets.text.links.addresses import keys_of_parts
+from lc_assets.text.links.addresses import keys_of_columns, merged_keys
 from lc_assets.vocabulary import SPLITS
 
 RECORDS_FILE = "records.parquet"
@@ -94,7 +94,10 @@ def write_index(folder: Path, rows: pa.Table, decisions: pa.Table) -> Counts:
 def _indices(rows: pa.Table, decisions: pa.Table) -> dict[str, _Keys]:
     """Keys and their lines, by the name of the index."""
     columns = {name: rows[name].to_pylist() for name in ("id", "url", "digest")}
-    return {ROW_INDEX: keys_of_parts([columns]), REMOVED_INDEX: _keys_of_removals(decisions)}
+    return {
+        ROW_INDEX: merged_keys([keys_of_columns(columns)]),
+        REMOVED_INDEX: _keys_of_removals(decisions),
+    }
 
 
 def _keys_of_removals(decisions: pa.Table) -> _Keys:

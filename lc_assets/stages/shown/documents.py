@@ -143,11 +143,13 @@ def thresholds_of(filtered: Published) -> tuple[Plot, Table]:
 
 
 def document_keys(_context: BuildContext, built: Built) -> Shown:
-    """Hosts with most documents."""
-    schema = read_schema(built.published.only(keying.DOCUMENTS_FILE) / keying.DOCUMENTS_FILE)
-    domains = keying.most_common_domains(built.published, SHOWN_DOMAINS)
+    """Hosts with most documents; ties are sorted by name."""
+    path = built.published.only(keying.DOCUMENTS_FILE) / keying.DOCUMENTS_FILE
+    found = read_table(path, ["source_domain"])["source_domain"].value_counts().to_pylist()
+    most = sorted(found, key=lambda line: (-line["counts"], line["values"]))[:SHOWN_DOMAINS]
+    domains = {line["values"]: line["counts"] for line in most}
     plot = plot_of("bars", "Hosts with most documents", domains, unit="documents")
-    return Shown(columns=schema, values={"domains": plot})
+    return Shown(columns=read_schema(path), values={"domains": plot})
 
 
 def document_signatures(_context: BuildContext, built: Built) -> Shown:

@@ -251,25 +251,34 @@ def values_of(kind: Kind, document: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(value for name in ("digest", "text_digest") if (value := document.get(name, "")))
 
 
-def keys_of_parts(
-    parts: Iterable[Mapping[str, Sequence[str]]],
-) -> tuple[UInt64s, UInt32s]:
-    """All keys of documents that come in parts, of which only the keys stay in memory, and which
-    document each belongs to; ascending by key, then by document.
+KeysOfPart = tuple[UInt64s, UInt32s, int]
+"""Keys of a part of some documents, the place in the part of each one's document, and how many
+documents the part has.
+"""
 
-    Args:
-        parts: ``id``, ``url``, ``digest`` and perhaps ``text_digest``, all of one length.
+
+def keys_of_columns(columns: Mapping[str, Sequence[str]]) -> KeysOfPart:
+    """The keys of a part of some documents, for `merged_keys`."""
+    keys, places = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)]
+    numbers = np.arange(len(columns["id"]), dtype=np.uint32)
+    for kind, found in _values_of_columns(columns):
+        keys.append(keys_of(kind, itertools.chain.from_iterable(found)))
+        places.append(np.repeat(numbers, np.fromiter(map(len, found), np.int64, len(found))))
+    return np.concatenate(keys), np.concatenate(places), len(numbers)
+
+
+def merged_keys(parts: Iterable[KeysOfPart]) -> tuple[UInt64s, UInt32s]:
+    """The keys of all documents of some parts.
 
     Returns:
-        Keys, uint64, and places of documents, uint32; of one length, and no pair of them twice.
+        Keys, uint64, and places of documents, uint32; of one length, ascending by key, then by
+        document, and no pair of them twice.
     """
     keys, places, n_before = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)], 0
-    for columns in parts:
-        numbers = np.arange(n_before, n_before + len(columns["id"]), dtype=np.uint32)
-        for kind, found in _values_of_columns(columns):
-            keys.append(keys_of(kind, itertools.chain.from_iterable(found)))
-            places.append(np.repeat(numbers, np.fromiter(map(len, found), np.int64, len(found))))
-        n_before += len(numbers)
+    for of_part, places_in_part, n_documents in parts:
+        keys.append(of_part)
+        places.append(places_in_part + np.uint32(n_before))
+        n_before += n_documents
     return _ascending(np.concatenate(keys), np.concatenate(places))
 
 
