@@ -157,7 +157,10 @@ def test_a_dropped_page_is_answered_with_why(lc, published_lake):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "expected one of --row, --mix, --launch, --id, --url, --domain, --digest, got none"),
+        (
+            (),
+            "expected one of --row, --mix, --launch, --batch-rows, --id, --url, --domain, --digest, got none",
+        ),
         (("--row", "0", "--url", "x"), "got --row and --url"),
         (("--mix", "one-sided"), "--mix needs --sample"),
         (("--id", "nonsense"), "not a document id"),

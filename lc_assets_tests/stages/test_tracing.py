@@ -86,16 +86,15 @@ def test_every_row_of_the_order_is_the_page_it_says(lake, page, split):
 def test_a_row_of_a_flat_array_is_the_row_at_that_position_of_the_order(lake):
     flat = lake.partition("longcrawl_flat").require().folder
     for split in SPLITS:
-        for position in range(open_rows(lake.root, split).n_rows):
-            assert tracing.row_of_array(
-                str(flat / f"{split}.zarr"), position
-            ) == tracing.row_of_order(lake, split, position)
+        positions = range(open_rows(lake.root, split).n_rows)
+        _, found = tracing.rows_of_array(str(flat / f"{split}.zarr"), positions)
+        assert found == [[tracing.row_of_order(lake, split, position)] for position in positions]
 
 
 def test_a_row_of_a_grids_array_is_that_row(lake):
     grid = lake.partition("token_grid", "2023-14").require()
-    found = tracing.row_of_array(str(grid.folder / "heldout.zarr"), 2)
-    assert found == tracing.find_row(lake, grid, "heldout", 2)
+    _, found = tracing.rows_of_array(str(grid.folder / "heldout.zarr"), [2])
+    assert found == [[tracing.find_row(lake, grid, "heldout", 2)]]
 
 
 def test_an_array_without_a_receipt_has_no_origin(lake, tmp_path):
@@ -103,7 +102,7 @@ def test_an_array_without_a_receipt_has_no_origin(lake, tmp_path):
         lake.partition("token_grid", "2023-14").require().folder / "train.zarr",
         tmp_path / "train.zarr",
     )
-    assert tracing.row_of_array(str(array), 0) is None
+    assert tracing.rows_of_array(str(array), [0]) is None
 
 
 @pytest.mark.parametrize("shift", range(8))

@@ -98,7 +98,8 @@ def decode(ids: Any, tokenizer: str = "gpt2") -> str:
 def origin_of(source: "ZarrRows | InterleavedRows", position: int) -> "Span | None":
     """The document of a row that a loader reads; None if the array's origin is unknown."""
     from lc_assets.loaders.arrays import InterleavedRows
-    from lc_assets.stages.lineage.tracing import row_of_array
+    from lc_assets.stages.lineage.tracing import rows_of_array
 
     place = source.place(position) if isinstance(source, InterleavedRows) else (source, position)
-    return row_of_array(place[0].where, place[1])
+    found = rows_of_array(place[0].where, [place[1]])
+    return None if found is None else found[1][0][0]

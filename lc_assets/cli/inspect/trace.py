@@ -43,20 +43,30 @@ class RowOptions:
 
 @record
 class StepOptions:
-    """Which step of which launch."""
+    """Which step of which launch, or of which loader."""
 
     launch: Annotated[
         Path | None,
         Option(
-            help="File of Megatron's launch arguments; needs --step or --seen-until, and no LAKE."
+            help="File of Megatron's or torchtitan's launch arguments; needs --step, and no LAKE."
         ),
     ] = None
-    step: Annotated[int | None, Option(help="With --launch: an iteration, from 1.")] = None
+    step: Annotated[
+        int | None,
+        Option(help="With --launch: an iteration, from 1; with --batch-rows: a step, from 0."),
+    ] = None
     seen_until: Annotated[
         int | None,
-        Option(help="With --launch: count what was read of each data set up to an iteration."),
+        Option(help="With Megatron's --launch: count what it had read up to an iteration."),
     ] = None
-    ranks: Annotated[int, Option(help="With --step: data-parallel ranks.")] = 1
+    ranks: Annotated[int, Option(help="With --step: data-parallel ranks.", min=1)] = 1
+    batch_rows: Annotated[
+        int | None,
+        Option(help="With --step: rows of a batch of a loader of LAKE, of all ranks.", min=1),
+    ] = None
+    context: Annotated[
+        int | None, Option(help="With --batch-rows: tokens of them, if not all.", min=1)
+    ] = None
 
 
 def trace(
@@ -72,19 +82,20 @@ def trace(
     samples; or list the documents that a launch trained on at a step, by microbatch and rank, or
     count what it had read of each data set.
 
-    One of --row, --mix with --sample, --launch with --step, --id, --url, --domain, --digest.
+    One of --row, --mix with --sample, --launch with --step, --batch-rows with --step, --id, --url,
+    --domain, --digest.
 
     Example: lc trace lake --row 0 --column 1000
     """
-    from lc_assets.cli.inspect import trace_shown
+    from lc_assets.cli.inspect import steps_shown, trace_shown
     from lc_assets.vocabulary import parse_snapshot
 
-    row, snapshot = of_row.row, of_row.snapshot
-    named = documents.named()
+    row, snapshot, named = of_row.row, of_row.snapshot, documents.named()
     given = {
         "--row": row is not None,
         "--mix": mix is not None,
         "--launch": of_step.launch is not None,
+        "--batch-rows": of_step.batch_rows is not None,
     } | {
         f"--{'id' if kind == 'document' else kind}": kind in named
         for kind in ("document", "url", "domain", "digest")
@@ -95,15 +106,12 @@ def trace(
         return
     if not lake:
         raise BadInput("name the lake: lc trace LAKE")
+    if of_step.batch_rows is not None:
+        steps_shown.trace_loader(lake, of_row.split, of_row.release, of_step)
+        return
     if of_row.packed and (row is None or snapshot is None):
         raise BadInput("--packed needs --row and --snapshot: packed rows belong to one snapshot")
-    found = trace_shown.lake_as_of(
-        lake,
-        release=of_row.release,
-        version=of_row.version,
-        snapshot=snapshot,
-        packed=of_row.packed,
-    )
+    found = trace_shown.lake_as_of(lake, of_row)
     if row is not None and of_row.packed:
         key = parse_snapshot(str(snapshot))
         trace_shown.trace_packed_row(found, row, of_row.split, key, of_row.column)

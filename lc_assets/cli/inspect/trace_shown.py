@@ -1,6 +1,7 @@
 """What ``lc trace`` prints: rows, samples, what is known of a document, and where it ended up."""
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from lc_assets.cli.printing import facts, heading, say, shortened, table
 from lc_assets.errors import BadInput, Mismatch, NotPublished, Unreachable
@@ -29,19 +30,20 @@ from lc_assets.stages.lineage.whereabouts import (
 from lc_assets.text.links.addresses import Kind
 from lc_assets.vocabulary import parse_snapshot
 
+if TYPE_CHECKING:
+    from lc_assets.cli.inspect.trace import RowOptions
+
 MOST_SAMPLES = 12
 SHOWN_TOKENS = 40
 MOST_ROWS = 10
 """Rows and documents that are listed; of further ones, only counts."""
 
 
-def lake_as_of(
-    url: str, *, release: str | None, version: str | None, snapshot: str | None, packed: bool
-) -> Lake:
+def lake_as_of(url: str, asked: "RowOptions") -> Lake:
     """The lake as pinned by a release, or with one given version of the order, a grid or packed
     rows.
     """
-    lake = open_lake(url)
+    lake, release, version, snapshot = open_lake(url), asked.release, asked.version, asked.snapshot
     if release is not None and version is not None:
         raise BadInput("a release pins its versions: --release or --version, not both")
     if release is not None:
@@ -51,7 +53,7 @@ def lake_as_of(
     if snapshot is None:
         partition = lake.partition("longcrawl")
     else:
-        stage = "packed_rows" if packed else "token_grid"
+        stage = "packed_rows" if asked.packed else "token_grid"
         partition = lake.partition(stage, parse_snapshot(snapshot))
     pin = Pin(version=version, digest=partition.at(version).digest)
     return pinned_lake(lake, {partition.name: pin}, f"--version {version}")

@@ -63,8 +63,11 @@ names.
 """
 
 
-class _Words(argparse.ArgumentParser):
+class Words(argparse.ArgumentParser):
+    """A parser of launch arguments, which reports errors as `BadInput`."""
+
     def error(self, message: str) -> NoReturn:
+        """Raise the message."""
         raise BadInput(f"launch arguments: {message}")
 
 
@@ -77,7 +80,7 @@ def read_launch(path: Path) -> tuple[Launch, str | None]:
     Raises:
         BadInput: if the file cannot be read, a number is missing, or an argument is unknown.
     """
-    return parse_launch(_words(path), folder=path.parent)
+    return parse_launch(words_in(path), folder=path.parent)
 
 
 def read_batches(path: Path) -> tuple[int, int]:
@@ -86,15 +89,20 @@ def read_batches(path: Path) -> tuple[int, int]:
     Raises:
         BadInput: if one is missing, or training takes samples in another order.
     """
-    parser = _Words(add_help=False, allow_abbrev=False)
+    parser = Words(add_help=False, allow_abbrev=False)
     for name in ("--global-batch-size", "--micro-batch-size"):
         parser.add_argument(name, type=int, required=True)
     parser.add_argument("--dataloader-type", choices=["single"])
-    known, _ = parser.parse_known_args(_words(path))
+    known, _ = parser.parse_known_args(words_in(path))
     return known.global_batch_size, known.micro_batch_size
 
 
-def _words(path: Path) -> list[str]:
+def words_in(path: Path) -> list[str]:
+    """The arguments in a file.
+
+    Raises:
+        BadInput: if it cannot be read.
+    """
     try:
         return shlex.split(path.read_text("utf-8"), comments=True)
     except (OSError, ValueError) as error:
@@ -187,7 +195,7 @@ def read_identities(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Words(add_help=False, allow_abbrev=False)
+    parser = Words(add_help=False, allow_abbrev=False)
     for name in (
         *("--seq-length", "--train-samples", "--train-iters", "--global-batch-size"),
         *("--eval-global-batch-size", "--start-eval-at-iter"),

@@ -153,9 +153,9 @@ def row_of_order(lake: Lake, split: str, position: int) -> Span:
     return _row_in_order(lake, lake.partition("longcrawl").require(), split, position)
 
 
-def row_of_array(array: str, position: int) -> Span | None:
-    """The row of a published ``train.zarr`` or ``heldout.zarr`` of a grid or of the flat copy, by
-    the array's path or URL; None for any other array.
+def rows_of_array(array: str, rows: Sequence[int]) -> tuple[Lake, list[list[Span]]] | None:
+    """The spans of some rows of a published ``train.zarr`` or ``heldout.zarr`` of a grid, of packed
+    rows or of the flat copy, by the array's path or URL, and the lake; None for any other array.
 
     Raises:
         NotPublished: if the array's sources are no longer in its lake.
@@ -165,10 +165,13 @@ def row_of_array(array: str, position: int) -> Span | None:
     split, found = name.removesuffix(".zarr"), located(folder)
     if split not in SPLITS or found is None or not found.version:
         return None
+    lake, published = found.lake, found.published
+    if found.stage == "packed_rows":
+        return lake, spans_of_packed_rows(published, split, rows)
     if found.stage == "token_grid":
-        return find_row(found.lake, found.published, split, position)
-    order = found.lake.require_input(found.published, "longcrawl")
-    return _row_in_order(found.lake, order, split, position)
+        return lake, [[span] for span in find_rows(lake, published, split, rows)]
+    order = lake.require_input(published, "longcrawl")
+    return lake, [[_row_in_order(lake, order, split, row)] for row in rows]
 
 
 def _row_in_order(lake: Lake, published: Published, split: str, position: int) -> Span:
