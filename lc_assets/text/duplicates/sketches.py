@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lc_assets.arrays import Int64s, UInt64s
+from lc_assets.arrays import Booleans, Int64s, UInt64s
 from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Hashes, Shingles, ascending, shingled
 
 SKETCH_HASHES = 32
@@ -67,13 +67,14 @@ def least_shared(floor: float) -> int:
 
 
 class SketchIndex(NamedTuple):
-    """Hashes of some sketches, ascending; the number of each one's sketch; and how many hashes each
-    sketch has.
+    """Hashes of some sketches, ascending; the number of each one's sketch; how many hashes each
+    sketch has; and which last bits hashes have, by bits: a power of two, eight for a hash at least.
     """
 
     hashes: UInt64s
     whose: Int64s
     sizes: Int64s
+    bits: Booleans
 
 
 def index_sketches(sketches: UInt64s) -> SketchIndex:
@@ -81,7 +82,9 @@ def index_sketches(sketches: UInt64s) -> SketchIndex:
     is_hash = sketches != NONE
     hashes, whose = sketches[is_hash], np.nonzero(is_hash)[0]
     order = np.argsort(hashes, kind="stable")
-    return SketchIndex(hashes[order], whose[order], is_hash.sum(axis=1))
+    bits = np.zeros(1 << (8 * len(hashes)).bit_length(), np.bool_)
+    bits[hashes & np.uint64(len(bits) - 1)] = True
+    return SketchIndex(hashes[order], whose[order], is_hash.sum(axis=1), bits)
 
 
 def similar_sketches(
@@ -97,8 +100,11 @@ def similar_sketches(
     [[[0], [0]]]
     """
     values = sketches.ravel()
-    low, high = (np.searchsorted(index.hashes, values, side) for side in ("left", "right"))
-    counts = np.where(values == NONE, 0, high - low)
+    low, counts = np.zeros((2, len(values)), np.int64)
+    # Most values are no index's: the bits say so at a sixth of the cost of a search.
+    known = np.flatnonzero(index.bits[values & np.uint64(len(index.bits) - 1)] & (values != NONE))
+    low[known] = np.searchsorted(index.hashes, values[known], "left")
+    counts[known] = np.searchsorted(index.hashes, values[known], "right") - low[known]
     sizes, ends = (
         (sketches != NONE).sum(axis=1),
         np.cumsum(counts.reshape(len(sketches), -1).sum(1)),
