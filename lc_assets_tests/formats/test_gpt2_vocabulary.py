@@ -66,6 +66,13 @@ def test_a_missing_file_of_the_package_is_a_corrupt_file(monkeypatch):
         module._encoder_json()
 
 
+def test_a_rebuilt_tokenizer_does_not_write_the_ranks_again(monkeypatch):
+    """Which takes a third of a rebuild."""
+    module.build_gigatoken()
+    monkeypatch.delattr(module, "rank_file")
+    assert module.build_gigatoken().encode(b"!").tolist() == [0]
+
+
 def test_the_rank_file_is_in_rank_order():
     """Whatever the order of the dictionary."""
     assert rank_file({b"b": 1, b"a": 0}) == b"YQ== 0\nYg== 1\n"

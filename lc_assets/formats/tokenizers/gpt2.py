@@ -83,11 +83,16 @@ def gpt2_encoding() -> "tiktoken.Encoding":
 
 def build_gigatoken() -> "gigatoken.Tokenizer":
     """Build a gigatoken encoder with an empty cache and without special tokens."""
-    return gigatoken_of_ranks(gpt2_ranks(), "r50k")
+    return gigatoken_of(_gpt2_rank_file(), "r50k")
 
 
-def gigatoken_of_ranks(ranks: Mapping[bytes, int], pretokenizer: str) -> "gigatoken.Tokenizer":
-    """Build a gigatoken encoder of merge ranks; it reads them from a file only.
+@functools.cache
+def _gpt2_rank_file() -> bytes:
+    return rank_file(gpt2_ranks())
+
+
+def gigatoken_of(ranks: bytes, pretokenizer: str) -> "gigatoken.Tokenizer":
+    """Build a gigatoken encoder of merge ranks, as `rank_file` writes them; it reads a file only.
 
     Raises:
         RuntimeError: when the ranks have gaps.
@@ -96,7 +101,7 @@ def gigatoken_of_ranks(ranks: Mapping[bytes, int], pretokenizer: str) -> "gigato
 
     with tempfile.TemporaryDirectory(prefix="lc-ranks-") as folder:
         path = Path(folder) / "ranks.tiktoken"
-        path.write_bytes(rank_file(ranks))
+        path.write_bytes(ranks)
         return gigatoken.Tokenizer.from_tiktoken(path, pretokenizer=pretokenizer, special_tokens={})
 
 

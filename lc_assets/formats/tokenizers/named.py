@@ -39,9 +39,10 @@ from lc_assets.formats.tokenizers.files import (
 )
 from lc_assets.formats.tokenizers.gpt2 import (
     RANKS_SHA256,
-    gigatoken_of_ranks,
+    gigatoken_of,
     gpt2_encoding,
     gpt2_tokenizer,
+    rank_file,
 )
 from lc_assets.packing.cutting import flags_of
 from lc_assets.tokens.tokenizers import (
@@ -223,10 +224,15 @@ def _encoding(setting: str) -> "tiktoken.Encoding":
         ) from error
 
 
-def _build_fast(setting: str) -> Any:
+@functools.cache
+def _rank_file(setting: str) -> bytes:
     ranks = _encoding(setting)._mergeable_ranks  # tiktoken has no public access to them
+    return rank_file(ranks)
+
+
+def _build_fast(setting: str) -> Any:
     try:
-        return gigatoken_of_ranks(ranks, _PRETOKENIZERS[setting])
+        return gigatoken_of(_rank_file(setting), _PRETOKENIZERS[setting])
     except RuntimeError as error:  # p50k_base has a gap among its ranks
         raise BadInput(
             f"{setting}: the fast tokenizer does not know this kind of vocabulary: {error}"
