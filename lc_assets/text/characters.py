@@ -104,7 +104,7 @@ def character_bits() -> UInt16s:
 @inlined
 def code_point(data: Bytes, at: int) -> tuple[int, int]:
     """The character at a position of valid UTF-8 (surrogates allowed), and its number of bytes."""
-    point, size = whole(data[at]), 1
+    point, size = whole(data[np.uint64(at)]), 1
     if point >= 0x80:
         point, size = _beyond_ascii(data, at)
     return point, size

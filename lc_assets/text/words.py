@@ -201,12 +201,13 @@ def _fold_utf8(source: Bytes, out: Bytes, tables: FoldingTables) -> int:
     marks_end = -1
     after_space: Any = np.int64(1)
     while i < len(source):
-        if source[i] < 0x80:
-            mapped = ascii_table[source[i]]
+        byte = source[np.uint64(i)]
+        if byte < 0x80:
+            mapped = ascii_table[byte]
             is_space: Any = np.int64(mapped == _SPACE)
             is_dropped: Any = np.int64(mapped == _DROPPED)
             # Without branches: where words end cannot be predicted.
-            out[n_out] = mapped
+            out[np.uint64(n_out)] = mapped
             n_out += 1 - (is_dropped | (is_space & after_space))
             after_space = is_space | (is_dropped & after_space)
             i += 1

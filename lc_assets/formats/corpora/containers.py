@@ -143,7 +143,7 @@ def plain_bytes(path: Path) -> Iterator[BinaryIO]:
     """
     with (
         library_errors_as_corrupt_file(path, DAMAGED),
-        path.open("rb") as file,
+        io.BufferedReader(path.open("rb", 0), _READ_BYTES) as file,
         contextlib.ExitStack() as stack,
     ):
         if not path.name.endswith((".gz", ".zst")):

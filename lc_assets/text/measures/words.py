@@ -150,10 +150,10 @@ def _read_words(
         n_read = 0 if runs else 8
         while n_read == 8 and i + 8 <= n_bytes:
             word, n_read = visible(eight_bytes(data, i))
+            for offset in range(8):
+                joined[np.uint64(n_joined + offset)] = word >> np.uint64(8 * offset)
             for offset in range(8):  # 0, behind the word, has none of the bits that are counted
-                byte = (word >> np.uint64(8 * offset)) & _BYTE
-                joined[np.uint64(n_joined + offset)] = byte
-                held |= whole(table[byte])
+                held |= whole(table[(word >> np.uint64(8 * offset)) & _BYTE])
             i += n_read
             n_joined += n_read
             n_chars += n_read

@@ -107,7 +107,7 @@ def scan_raw(
     in_sentence = False
     while i < n:
         code, size = code_point(data, i)
-        flag = whole(bits[code]) if code < N_CODE_POINTS else BEYOND
+        flag = whole(bits[np.uint64(code)]) if code < N_CODE_POINTS else BEYOND
         if not flag & DENSE:
             i += size
             n_chars += 1
@@ -130,7 +130,7 @@ def scan_raw(
                 if i == n:
                     break
                 code, size = code_point(data, i)
-                flag = whole(bits[code]) if code < N_CODE_POINTS else BEYOND
+                flag = whole(bits[np.uint64(code)]) if code < N_CODE_POINTS else BEYOND
                 if not flag & WORD:
                     break
             n_alphabetic += (seen & LATIN) >> 10
@@ -164,7 +164,7 @@ def scan_raw(
                 if i == n:
                     break
                 code, size = code_point(data, i)
-                flag = whole(bits[code]) if code < N_CODE_POINTS else BEYOND
+                flag = whole(bits[np.uint64(code)]) if code < N_CODE_POINTS else BEYOND
                 if flag & WORD or not flag & DENSE:
                     break
         blank = False
@@ -305,7 +305,7 @@ def _split(
         i += n_chars
         while i < n and data[i] != _SPACE and data[i] != _NEWLINE:
             code, size = code_point(data, i)
-            flag = whole(bits[code]) if code < N_CODE_POINTS else BEYOND
+            flag = whole(bits[np.uint64(code)]) if code < N_CODE_POINTS else BEYOND
             n_numeric += (flag & NUMERIC) >> 11
             i += size
             n_chars += 1

@@ -194,7 +194,7 @@ def measure_words(text: str) -> dict[str, float | None]:
 
 
 def _n_lines(text: str) -> int:
-    return text.count("\n") + (not text.endswith("\n") if text else 0)
+    return text.count("\n") + (text[-1:] not in ("", "\n"))
 
 
 def _scalars(scores: Floats, places: Sequence[tuple[int, str]]) -> dict[str, float | None]:
