@@ -209,6 +209,7 @@ CASES = {
     "token_grid.chunk_rows": (8, {}, None),
     "token_grid.chunk_tokens": (16, {}, None),
     "token_grid.zstd_level": (19, {}, None),
+    "token_grid.codec": ("ranked", {}, None),
     "longcrawl_flat.codec": ("zstd", {}, None),
     "megatron_rows.sequence_length": (32, {}, None),
     "megatron_rows.seed": (5, {}, None),

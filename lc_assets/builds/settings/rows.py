@@ -14,6 +14,7 @@ from lc_assets.formats.arrays.grid_layout import (
     SHARD_ROWS,
     SHARD_TOKENS,
     ZSTD_LEVEL,
+    Configuration,
     GridLayout,
 )
 from lc_assets.vocabulary import ROW_TOKENS
@@ -81,6 +82,8 @@ class GriddingSettings(Settings):
             the effect.
         chunk_tokens: tokens of a chunk's rows; divides 65,536.
         zstd_level: compression level.
+        codec: ``zstd``; or ``ranked``, which is smaller and is decoded as fast, but other programs
+            than zarr-python with this package installed do not read it: docs/formats/ranked.md.
     """
 
     row_tokens: Tokens = ROW_TOKENS
@@ -90,15 +93,19 @@ class GriddingSettings(Settings):
     chunk_rows: Annotated[int, msgspec.Meta(ge=1, le=SHARD_ROWS)] = INNER_ROWS
     chunk_tokens: Annotated[int, msgspec.Meta(ge=1, le=SHARD_TOKENS)] = INNER_TOKENS
     zstd_level: Annotated[int, msgspec.Meta(ge=1, le=22)] = ZSTD_LEVEL
+    codec: Literal["zstd", "ranked"] = "zstd"
 
     def __post_init__(self) -> None:
         self.layout(SHARD_ROWS, vocab_size=2)
 
-    def layout(self, n_rows: int, vocab_size: int) -> GridLayout:
-        """Of a grid of so many rows, with ids below ``vocab_size``.
+    def layout(
+        self, n_rows: int, vocab_size: int, coder: Configuration | None = None
+    ) -> GridLayout:
+        """Of a grid of so many rows, with ids below ``vocab_size``, coded by ``coder``.
 
         Raises:
-            BadInput: when the chunks do not divide the shards.
+            BadInput: when the chunks do not divide the shards, or the codec does not know so many
+                ids.
         """
         return GridLayout(
             n_rows,
@@ -107,6 +114,7 @@ class GriddingSettings(Settings):
             inner_rows=self.chunk_rows,
             inner_tokens=self.chunk_tokens,
             zstd_level=self.zstd_level,
+            coder=coder,
         )
 
 

@@ -22,7 +22,7 @@ data type           uint16 for vocabularies of up to 65,535 ids, else uint32
 shard               2,048 × 65,536, and smaller if the array is smaller (`GridLayout`); readers take
                     it from here
 inner chunk         64 × 1,024 by default: 128 KiB of uint16; readers take it from here
-codecs              little-endian bytes, zstd level 4 with its checksum; no shuffle: ids are symbols
+codecs              little-endian bytes; zstd level 4, with its checksum, or `formats.arrays.ranked`
 fill value          the data type's largest number, not a token: rows that are missing read as
                     an id outside the vocabulary in any program, never as token 0
 attributes          format ``lc-token-grid``, format_version 2, row_tokens, vocab_size, tokenizer,
@@ -70,6 +70,7 @@ from lc_assets.formats.arrays.chunks import (
 from lc_assets.formats.arrays.files import Files, Piece
 from lc_assets.formats.arrays.grid_layout import (
     METADATA,
+    Configuration,
     GridLayout,
     encode_metadata,
     parse_metadata,
@@ -153,10 +154,10 @@ def encode_shard(values: TokenArray, layout: GridLayout) -> Iterator[bytes]:
     """
     index = np.full((*layout.chunks_of_shard, 2), _ABSENT, "<u8")
     down, across = layout.inner
-    codec, offset = _codec(layout.zstd_level), 0
+    codec, offset = _codec(layout.zstd_level, layout.coder), 0
     for row, column in np.ndindex(n_chunks(values.shape, layout.inner)):
         part = values[row * down : (row + 1) * down, column * across : (column + 1) * across]
-        frame = bytes(codec.encode(padded(part, layout.inner, layout.fill)))
+        frame = codec.encode(padded(part, layout.inner, layout.fill))
         index[row, column] = offset, len(frame)
         offset += len(frame)
         yield frame
@@ -199,6 +200,7 @@ class GridReader(ChunkedArray):
         self.chunk_shape, self.file_shape = self.layout.inner, self.layout.shard
         self._chunks_of_shard = self.layout.chunks_of_shard
         self._inner_bytes = self.layout.inner_bytes
+        self._codec = _codec(self.layout.zstd_level, self.layout.coder)
         self._index_bytes = 16 * self._chunks_of_shard[0] * self._chunks_of_shard[1] + CRC_BYTES
         self._indexes: dict[str, tuple[UInt64s, int]] = {}
 
@@ -213,13 +215,8 @@ class GridReader(ChunkedArray):
             raise
 
     def _decode_frame(self, row: int, column: int, frame: bytes, out: TokenArray) -> None:
-        if frame_content_bytes(frame) != self._inner_bytes:
-            raise CorruptFile(
-                f"{self._named(row, column)}: not a zstd frame that states {self._inner_bytes:,} "
-                "bytes of content and carries a checksum"
-            )
         try:
-            _codec().decode(frame, out)
+            self._codec.decode(frame, out)
         except (RuntimeError, ValueError) as error:
             raise CorruptFile(
                 f"{self._named(row, column)}: {len(frame):,} bytes do not decompress: {error}"
@@ -308,7 +305,7 @@ def frame_content_bytes(frame: bytes) -> int | None:
 
     Checked before anything is decompressed, so that hostile bytes cannot make the reader allocate.
 
-    >>> frame_content_bytes(_codec().encode(b"abc"))
+    >>> frame_content_bytes(ZstdFrames(4).encode(np.zeros(3, np.uint8)))
     3
     """
     try:
@@ -323,8 +320,30 @@ def _checksum(index: bytes) -> bytes:
     return int(google_crc32c.value(index)).to_bytes(CRC_BYTES, "little")
 
 
-@functools.cache
-def _codec(level: int = 1) -> Any:
-    from numcodecs.zstd import Zstd
+class ZstdFrames:
+    """Encodes and decodes chunks by zstd."""
 
-    return Zstd(level=level, checksum=True)
+    def __init__(self, level: int) -> None:
+        from numcodecs.zstd import Zstd
+
+        self._zstd = Zstd(level=level, checksum=True)
+
+    def encode(self, ids: TokenArray) -> bytes:
+        """The bytes of a chunk."""
+        return bytes(self._zstd.encode(ids))
+
+    def decode(self, content: bytes, out: TokenArray) -> None:
+        """Fill ``out``, which is contiguous; RuntimeError or ValueError if the bytes do not."""
+        if frame_content_bytes(content) != out.nbytes:
+            raise ValueError(
+                f"not a zstd frame that states {out.nbytes:,} bytes of content and carries a "
+                "checksum"
+            )
+        self._zstd.decode(content, out)
+
+
+@functools.lru_cache(maxsize=32)
+def _codec(level: int, coder: Configuration | None) -> Any:
+    from lc_assets.formats.arrays.ranked import RankedCodec
+
+    return ZstdFrames(level) if coder is None else RankedCodec(coder)

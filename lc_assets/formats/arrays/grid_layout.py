@@ -18,6 +18,7 @@ from lc_assets.records import frozen
 
 METADATA = "zarr.json"
 FORMAT = "lc-token-grid"
+CODER = "lc_ranked"
 OWN = ("format", "format_version", "row_tokens", "vocab_size", "tokenizer")
 """The format's own attributes."""
 FORMAT_VERSION = 2
@@ -53,6 +54,14 @@ def grid_dtype(vocab_size: int) -> np.dtype[Any]:
     return np.dtype(np.uint16 if vocab_size <= np.iinfo(np.uint16).max else np.uint32)
 
 
+class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The configuration of the codec ``lc_ranked``: `lc_assets.formats.arrays.ranked`."""
+
+    vocab_size: int
+    ranked: tuple[int, ...]
+    lengths: tuple[str, ...]
+
+
 @frozen
 class GridLayout:
     """Shape of a grid and of its chunks.
@@ -67,6 +76,7 @@ class GridLayout:
         inner_rows: rows of an inner chunk, at most those of the array.
         inner_tokens: tokens of its rows, at most those of the array's rows.
         zstd_level: compression level of the chunks.
+        coder: configuration of the codec that codes them in the place of zstd; None for zstd.
 
     >>> GridLayout(5000, 65_536, 50_257).shard, GridLayout(5000, 65_536, 50_257).inner
     ((2048, 65536), (64, 1024))
@@ -82,6 +92,7 @@ class GridLayout:
     inner_rows: int = INNER_ROWS
     inner_tokens: int = INNER_TOKENS
     zstd_level: int = ZSTD_LEVEL
+    coder: Configuration | None = None
 
     def __post_init__(self) -> None:
         _require("n_rows", self.n_rows, 0)
@@ -97,6 +108,12 @@ class GridLayout:
                 )
         _require("bytes of an inner chunk", self.inner_bytes, 1, MOST_INNER_BYTES)
         _require("inner chunks of a shard", math.prod(self.chunks_of_shard), 1, MOST_INNER)
+        if self.coder is not None:
+            # Most grids are read without it.
+            from lc_assets.formats.arrays.ranked import RankedCodec
+
+            RankedCodec(self.coder)
+            _require("ids of the codec", self.coder.vocab_size, self.vocab_size, self.vocab_size)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -189,17 +206,19 @@ def parse_metadata(content: bytes, where: str) -> tuple[GridLayout, dict[str, An
 
 
 def _layout_of(found: Mapping[str, Any]) -> GridLayout:
-    """The layout by the few numbers that may differ between grids."""
+    """The layout by the few values that may differ between grids."""
     sharding = _configuration(found["codecs"], "sharding_indexed")
-    numbers = (
+    inner = sharding.get("codecs")
+    values = (
         *msgspec.convert(found["shape"], tuple[int, int]),
         found["attributes"]["vocab_size"],
         *msgspec.convert(found["chunk_grid"]["configuration"]["chunk_shape"], tuple[int, int]),
         *msgspec.convert(sharding.get("chunk_shape", (INNER_ROWS, INNER_TOKENS)), tuple[int, int]),
-        _configuration(sharding.get("codecs"), "zstd").get("level", ZSTD_LEVEL),
+        _configuration(inner, "zstd").get("level", ZSTD_LEVEL),
+        _configuration(inner, CODER) or None,
     )
     names = (field.name for field in fields(GridLayout))
-    return msgspec.convert(dict(zip(names, numbers, strict=True)), GridLayout)
+    return msgspec.convert(dict(zip(names, values, strict=True)), GridLayout)
 
 
 def _configuration(codecs: Any, name: str) -> dict[str, Any]:
@@ -221,10 +240,13 @@ def _document(
     numbers = {"row_tokens": layout.row_tokens, "vocab_size": layout.vocab_size}
     ours = {"format": FORMAT, "format_version": version, **numbers}
     little_endian = {"configuration": {"endian": "little"}, "name": "bytes"}
-    zstd = {"configuration": {"checksum": True, "level": layout.zstd_level}, "name": "zstd"}
+    codec: dict[str, Any]
+    codec = {"configuration": {"checksum": True, "level": layout.zstd_level}, "name": "zstd"}
+    if layout.coder is not None:
+        codec = {"configuration": msgspec.to_builtins(layout.coder), "name": CODER}
     sharding = {
         "chunk_shape": layout.inner,
-        "codecs": [little_endian, zstd],
+        "codecs": [little_endian, codec],
         "index_codecs": [little_endian, {"name": "crc32c"}],
         "index_location": "end",
     }

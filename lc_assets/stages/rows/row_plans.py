@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Array, Int64s
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
 from lc_assets.builds.settings.rows import GriddingSettings
-from lc_assets.builds.tables import ROWS
-from lc_assets.formats.arrays.grid_layout import grid_dtype
+from lc_assets.builds.tables import ROWS, TOKENIZED, read_table
+from lc_assets.formats.arrays.grid_layout import Configuration, grid_dtype
 from lc_assets.formats.megatron.stretches import gather
+from lc_assets.lake.versions import Published
 from lc_assets.randomness import KEYED_ALGORITHM, shuffled
 from lc_assets.tokens.orders import priorities, rolled_parts, shifts
 from lc_assets.vocabulary import SPLITS
@@ -30,6 +32,16 @@ def drawn_by(seed: int) -> dict[str, str]:
     """What a grid draws, for its receipt."""
     keys = (("shuffle", "id#stretch"), ("shift", "id#stretch"), ("heldout", "tokenized_digest"))
     return {name: f"{KEYED_ALGORITHM}, seed {seed}, key {key}" for name, key in keys}
+
+
+def tokenized(tokens: Path) -> pa.Table:
+    """The tables of all shards of a folder of token documents, each line with its shard."""
+    parts = [pa.schema([*TOKENIZED, ("token_shard", pa.string())]).empty_table()]
+    for path in documents_files(tokens):
+        table = read_table(path, TOKENIZED.names)
+        shard = pa.repeat(path.name.removesuffix(DOCUMENTS_SUFFIX), table.num_rows)
+        parts.append(table.append_column("token_shard", shard))
+    return pa.concat_tables(parts)
 
 
 def plan_rows(
@@ -125,6 +137,18 @@ def gather_rows(
     return rows
 
 
+def coder_for(tokens: Published, rows: pa.Table, settings: GriddingSettings) -> Configuration:
+    """The codec's configuration for planned rows, by an even sample of them."""
+    from lc_assets.formats.arrays.ranked import configuration_for
+
+    n_ids = int(tokens.receipt.fingerprint.params["n_ids"])
+    some = rows.take(evenly_spaced(rows.num_rows, max(CODER_TOKENS // settings.row_tokens, 1)))
+    ids = gather_rows(some, tokens.folder, row_tokens=settings.row_tokens, n_ids=n_ids)
+    return configuration_for(ids, n_ids)
+
+
+CODER_TOKENS = 2**24
+"""Tokens by which the codec is made: more hardly make rows smaller."""
 FALSE_ALARM = 1e-6
 """How often, at most, a sound draw is called unsound: once in a million builds."""
 

@@ -18,9 +18,7 @@ from lc_assets import arrow_compute as pc
 from lc_assets.builds.building import run_shards
 from lc_assets.builds.check_runs import by_workers
 from lc_assets.builds.checks import (
-    DOCUMENTS_SUFFIX,
     by_chunk,
-    documents_files,
     evenly_spaced,
     reads_all_upstream_documents,
 )
@@ -35,7 +33,7 @@ from lc_assets.builds.stage import (
     StagingFolder,
 )
 from lc_assets.builds.table_checks import table_failures
-from lc_assets.builds.tables import ROWS, TOKENIZED, read_table, write_table
+from lc_assets.builds.tables import ROWS, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.arrays.grid import (
@@ -45,17 +43,20 @@ from lc_assets.formats.arrays.grid import (
     plan_bands,
     write_band,
 )
+from lc_assets.formats.arrays.grid_layout import Configuration
 from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
 from lc_assets.stages.deduplication.sides import held_out_in
 from lc_assets.stages.rows.row_plans import (
     FALSE_ALARM,
+    coder_for,
     drawn_by,
     gather_rows,
     plan_rows,
     row_keys,
     rows_of_documents,
+    tokenized,
     uniform_on_a_line,
 )
 from lc_assets.stages.tokens.tokenized_text import are_held_out
@@ -111,11 +112,13 @@ def write_token_grid(context: BuildContext, staging: StagingFolder) -> Counts:
             f"{settings.row_tokens:,}: it was made by another recipe; materialize it by this "
             "one first"
         )
-    documents = _documents(tokens.folder)
+    documents = tokenized(tokens.folder)
     held_out = held_out_in(staging.inputs, snapshot, documents["tokenized_digest"])
     rows = plan_rows(documents, settings, held_out)
     write_table(staging.folder / ROWS_FILE, rows)
-    tasks = [task for split in SPLITS for task in _tasks(tokens, staging, split, rows, settings)]
+    coder = coder_for(tokens, rows, settings) if settings.codec == "ranked" else None
+    made = partial(_tasks, tokens, staging, rows=rows, settings=settings, coder=coder)
+    tasks = [task for split in SPLITS for task in made(split)]
     create_group(staging.folder)
     written = run_shards(context, staging, write_rows, tasks, what=f"grid {snapshot}")
     if written.kept != rows.num_rows:
@@ -127,25 +130,23 @@ def write_token_grid(context: BuildContext, staging: StagingFolder) -> Counts:
     return Counts(seen=n_documents, kept=n_documents, extra=extra)
 
 
-def _documents(tokens: Path) -> pa.Table:
-    parts = [pa.schema([*TOKENIZED, ("token_shard", pa.string())]).empty_table()]
-    for path in documents_files(tokens):
-        table = read_table(path, TOKENIZED.names)
-        shard = pa.repeat(path.name.removesuffix(DOCUMENTS_SUFFIX), table.num_rows)
-        parts.append(table.append_column("token_shard", shard))
-    return pa.concat_tables(parts)
+def _params(settings: GriddingSettings) -> dict[str, Any]:
+    """The settings that affect the bytes; the usual codec is not named."""
+    return {name: value for name, value in plain(settings).items() if value != "zstd"}
 
 
 def _tasks(
     tokens: Published,
     staging: StagingFolder,
     split: str,
+    *,
     rows: pa.Table,
     settings: GriddingSettings,
+    coder: Configuration | None,
 ) -> list[BandTask]:
     """Create the array of one split; a task per block of its rows."""
     made_by = tokens.receipt.fingerprint.params
-    layout = settings.layout(of_split(rows, split).num_rows, int(made_by["n_ids"]))
+    layout = settings.layout(of_split(rows, split).num_rows, int(made_by["n_ids"]), coder)
     path, attributes = staging.folder / f"{split}.zarr", {"eot": made_by["eot"]}
     tokenizer = made_by["tokenizer"]
     create_grid(path, layout, tokenizer=tokenizer, attributes=attributes, rows=f"{split}_row")
@@ -330,7 +331,7 @@ STAGE = Stage(
     ),
     code_version="4",
     reads={"token_documents": SAME_SNAPSHOT, "heldout_pairs": SAME_SNAPSHOT.only_if(are_held_out)},
-    params=lambda recipe, _: plain(recipe.token_grid),
+    params=lambda recipe, _: _params(recipe.token_grid),
     checks=(
         reads_all_upstream_documents("token_documents"),
         every_row_is_planned_once,

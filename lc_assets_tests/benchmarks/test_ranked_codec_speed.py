@@ -1,0 +1,157 @@
+"""Codecs of ids on tokenized books in five languages, in chunks of the grid's size: how much
+smaller than two bytes an id, and decoded tokens per CPU-second; then the loader over grids of two
+of them. Run with ``-s`` to see the figures. pcodec is measured where it is installed.
+"""
+
+import numpy as np
+import pytest
+import zstandard
+from numcodecs.zstd import Zstd
+
+from lc_assets.formats.arrays.ranked import RankedCodec, configuration_for
+from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.rows import open_rows
+from lc_assets.vocabulary import GPT2_VOCAB_SIZE
+from lc_assets_tests.benchmarks.timing import cpu_seconds
+from lc_assets_tests.benchmarks.token_rows import token_rows
+from lc_assets_tests.grid_builders import write_grid
+
+N_ROWS, ROW_TOKENS = 512, 65_536
+CHUNK = (64, 1024)
+ONE_BYTE = 160
+"""Ranks of a byte; the others have two or three."""
+SHAPES = ((8, 1024), (64, 1024), (512, 1024), (8, 65_536))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    kind, made = token_rows(N_ROWS, ROW_TOKENS)
+    print(f"\nids of {kind}")
+    return made
+
+
+@pytest.fixture(scope="module")
+def coder(rows):
+    return configuration_for(rows, GPT2_VOCAB_SIZE)
+
+
+class Zstandard:
+    """zstd on the ids as they are."""
+
+    def __init__(self, level):
+        self.zstd = Zstd(level=level, checksum=True)
+
+    def encode(self, chunk):
+        return bytes(self.zstd.encode(chunk))
+
+    def decode(self, content, out):
+        self.zstd.decode(content, out)
+
+
+class Ranked:
+    """A codec on ranks; ids are looked up."""
+
+    def __init__(self, configuration):
+        rest = np.setdiff1d(np.arange(GPT2_VOCAB_SIZE), configuration.ranked)
+        self.ids = np.append(configuration.ranked, rest).astype(np.uint16)
+        self.ranks = np.argsort(self.ids).astype(np.uint16)
+
+
+class Pcodec(Ranked):
+    """pcodec on ranks."""
+
+    def encode(self, chunk):
+        from pcodec import ChunkConfig, standalone
+
+        return standalone.simple_compress(self.ranks[chunk.ravel()], ChunkConfig())
+
+    def decode(self, content, out):
+        from pcodec import standalone
+
+        out.ravel()[:] = self.ids[standalone.simple_decompress(content)]
+
+
+class BytesOfRanks(Ranked):
+    """zstd on one to three bytes a rank. Only its own time is taken: looking the ids up needs a
+    compiled loop with a branch per id.
+    """
+
+    def __init__(self, configuration, level):
+        super().__init__(configuration)
+        self.compress = zstandard.ZstdCompressor(level, write_checksum=True).compress
+        self.decompress = zstandard.ZstdDecompressor().decompress
+
+    def encode(self, chunk):
+        ranks = self.ranks[chunk.ravel()].astype(np.int64)
+        behind, two = ranks - ONE_BYTE, (255 - ONE_BYTE) << 8
+        first = np.select([behind < 0, behind < two], [ranks, ONE_BYTE + (behind >> 8)], 255)
+        high, low = (behind - two) >> 8, np.where(behind < two, behind, behind - two) & 255
+        written = np.stack([first, high, low], axis=1).astype(np.uint8)
+        is_written = np.stack([behind >= -ONE_BYTE, behind >= two, behind >= 0], axis=1)
+        return self.compress(written[is_written].tobytes())
+
+    def decode(self, content, _):
+        self.decompress(content)
+
+
+def test_candidates(rows, coder):
+    """The one that was taken is smaller than zstd at the grid's level by a tenth at least."""
+    down, across = CHUNK
+    chunks = [
+        np.ascontiguousarray(rows[top : top + down, left : left + across])
+        for top in range(0, N_ROWS, down)
+        for left in range(0, ROW_TOKENS, 8 * across)
+    ]
+    candidates = {
+        "zstd 4": Zstandard(4),
+        "zstd 19": Zstandard(19),
+        "ranks in bytes, zstd 4": BytesOfRanks(coder, 4),
+        "ranks in bytes, zstd 19": BytesOfRanks(coder, 19),
+        "ranked": RankedCodec(coder),
+    }
+    try:
+        import pcodec  # noqa: F401
+    except ImportError:
+        print("\npcodec is not installed")
+    else:
+        candidates["ranks, pcodec"] = Pcodec(coder)
+    n_tokens, out, sizes = len(chunks) * down * across, np.empty(CHUNK, np.uint16), {}
+    for name, codec in candidates.items():
+        codec.encode(chunks[0])  # compiles
+        coding, contents = cpu_seconds(
+            lambda _, codec=codec: [codec.encode(chunk) for chunk in chunks], rounds=1
+        )
+        decoding, _ = cpu_seconds(
+            lambda _, codec=codec, contents=contents: [
+                codec.decode(content, out) for content in contents
+            ]
+        )
+        if not isinstance(codec, BytesOfRanks):
+            np.testing.assert_array_equal(out, chunks[-1])
+        sizes[name] = sum(map(len, contents))
+        print(
+            f"\n{name}: {2 * n_tokens / sizes[name]:.3f} × smaller, {n_tokens / 1e6 / coding:.0f} "
+            f"M tokens per CPU-second coded, {n_tokens / 1e6 / decoding:.0f} decoded"
+        )
+    assert 1.1 * sizes["ranked"] < sizes["zstd 4"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_loader(tmp_path_factory, rows, coder, shape):
+    """Tokens agree."""
+    batch_rows, context_tokens = shape
+    speeds, batches = {}, []
+    for name, one in (("zstd", None), ("ranked", coder)):
+        path = tmp_path_factory.mktemp("grid") / "train.zarr"
+        write_grid(path, rows[:, : 8 * 2048] if context_tokens < ROW_TOKENS else rows, coder=one)
+        loader = GridLoader(open_rows(path), batch_rows=batch_rows, context_tokens=context_tokens)
+        seconds, _ = cpu_seconds(
+            lambda _, loader=loader: [loader[step] is None for step in range(len(loader))]
+        )
+        speeds[name] = len(loader) * batch_rows * context_tokens / 1e6 / seconds
+        batches.append(loader[len(loader) // 2].targets)
+    np.testing.assert_array_equal(*batches)
+    print(
+        f"\nloader {batch_rows} × {context_tokens:,}: {speeds['ranked']:.0f} M tokens per "
+        f"CPU-second, zstd {speeds['zstd']:.0f}"
+    )
