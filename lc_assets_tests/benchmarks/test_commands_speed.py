@@ -82,7 +82,7 @@ def copied(path, out):
 
 @pytest.mark.parametrize(
     ("command", "floor"),
-    [(filtered, 0.5), (measured, 0.5), (deduplicated, 0.4), (signed, 0.9)],
+    [(filtered, 1.2), (measured, 1.2), (deduplicated, 0.5), (signed, 1.2)],
     ids=["filter --rules gopher-paper", "signals", "dedup", "minhash"],
 )
 def test_a_command_against_copying_its_input(pages, tmp_path, command, floor, request):
