@@ -6,7 +6,7 @@ hashes are equal, the values are compared. `mix64` is SplitMix64's finalizer; ha
 are the same on every machine and may be stored.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cache
 from secrets import randbits
 from typing import Any, NamedTuple, TypeVar
@@ -109,25 +109,29 @@ class WordSet(NamedTuple):
     codes: Array
 
 
-def word_set(words: Collection[str], *, utf8: bool = False) -> WordSet:
-    """Make a set of distinct words, to be found in the code points of a text, or in its UTF-8."""
-    points = list(map(code_points, words))
-    encoded: list[Array] = list(map(utf8_of, words)) if utf8 else points
-    starts = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    codes = np.concatenate([(utf8_of if utf8 else code_points)(""), *encoded])
-    slots = np.zeros(1 << max(4, (_SLOTS_PER_WORD * len(encoded)).bit_length()), np.int32)
-    hashes = np.array([hash_codes(word, hash_seed()) for word in points], np.uint64)
-    fill_slots(slots, hashes, len(hashes))
-    return WordSet(slots, hashes, starts, codes)
-
-
 @compiled
 def hash_codes(codes: UInt32s, seed: np.uint64) -> np.uint64:
-    """Hash of a word, by which a `WordSet` finds it: its code points, one after the other."""
+    """Hash of a word's code points, one after the other."""
     state = seed
     for code in codes:
         state = absorb(state, np.uint64(code))
     return state
+
+
+def word_set(
+    words: Collection[str],
+    encode: Callable[[str], Array] = code_points,
+    hash_of: Callable[..., np.uint64] = hash_codes,
+) -> WordSet:
+    """Make a set of distinct words, to be found in the code points of a text; or in what another
+    function makes of it, by the hash that ``hash_of`` gives for that and a seed.
+    """
+    encoded = list(map(encode, words))
+    starts = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    slots = np.zeros(1 << max(4, (_SLOTS_PER_WORD * len(encoded)).bit_length()), np.int32)
+    hashes = np.array([hash_of(word, hash_seed()) for word in encoded], np.uint64)
+    fill_slots(slots, hashes, len(hashes))
+    return WordSet(slots, hashes, starts, np.concatenate([encode(""), *encoded]))
 
 
 @borrowing
@@ -154,7 +158,7 @@ def find_word(codes: Array, start: int, stop: int, state: np.uint64, words: Word
         codes: a text's characters, or bytes, as in the set.
         start: first character of the word.
         stop: after its last character.
-        state: its hash, see `hash_codes`.
+        state: its hash.
         words: the set.
     """
     slots, hashes, starts, known = words

@@ -22,11 +22,12 @@ from lc_assets.text.characters import (
     WORD,
     code_point,
 )
-from lc_assets.text.hashing import WordSet, absorb, find_word, slot_in, whole
+from lc_assets.text.hashing import WordSet, find_word, whole
 from lc_assets.text.numbering import (
     count_bytes,
     eight_bytes,
     first_bytes,
+    hash_bytes,
     number_pieces,
     visible,
 )
@@ -117,12 +118,10 @@ def scan_raw(
                 n_upper = last = dots = 0
                 blank = True
             continue
-        start, state = i, seed
-        seen = 0
+        start, seen = i, 0
         if flag & WORD:
             # A run of word characters.
             while True:
-                state = absorb(state, np.uint64(code))
                 seen |= flag
                 n_upper += (flag & UPPER) >> 8
                 i += size
@@ -143,7 +142,6 @@ def scan_raw(
                 lines[BULLETS, line] = _is_bullet(code)
             dots = 0
             while True:
-                state = absorb(state, np.uint64(code))
                 seen |= flag
                 n_upper += (flag & UPPER) >> 8
                 last = code
@@ -170,8 +168,8 @@ def scan_raw(
         blank = False
         n_words += 1
         n_caps += seen & (UPPER | NOT_UPPER) == UPPER
-        if n_listed and stop_words.slots[slot_in(stop_words.slots, state)]:
-            n_stop += find_word(data, start, i, state, stop_words) > 0
+        if n_listed:
+            n_stop += find_word(data, start, i, hash_bytes(data, start, i, seed), stop_words) > 0
     if n and data[n - 1] != _NEWLINE:
         n_ellipsis_lines += _end_line(lines, line, n_chars, n_upper, last, dots)
     counts = n_words, n_alphabetic, n_caps, n_stop, n_sentences, n_symbols, n_curly
@@ -235,17 +233,15 @@ def scan_words(
     counts, lengths = np.zeros(n_distinct, np.int64), np.empty(n_distinct, np.int64)
     listed, marks = np.zeros(n_distinct, np.int32), np.zeros(n_distinct, np.int64)
     n_lorem = after_lorem = word = found = 0
-    slots, n_listed = listed_words.slots, listed_words.hashes.size
     for number in range(n_distinct):
         start, stop = whole(starts[firsts[number]]), whole(ends[firsts[number]])
         lengths[number] = chars[firsts[number]]
         if data[start] in (_I, _J) or data[stop - 1] == _M:
             marks[number] = _marks_of(data, start, stop)
             found |= marks[number]
-        if n_listed:
-            state = _hash_of(data, start, stop, seed)
-            if slots[slot_in(slots, state)]:
-                listed[number] = find_word(data, start, stop, state, listed_words)
+        if listed_words.hashes.size:
+            state = hash_bytes(data, start, stop, seed)
+            listed[number] = find_word(data, start, stop, state, listed_words)
     for at in range(n_words):
         counts[numbers[at]] += 1
     if found:
@@ -257,21 +253,6 @@ def scan_words(
                 after_lorem = mark & 1
                 word += 1
     return NumberedWords(numbers, counts, lengths, listed, n_lorem)
-
-
-@borrowing
-def _hash_of(data: Bytes, start: int, stop: int, seed: np.uint64) -> np.uint64:
-    """Hash of a word, as `lc_assets.text.hashing.hash_codes` makes it."""
-    state, i = seed, start
-    while i < stop:
-        if data[i] < 0x80:
-            state = absorb(state, np.uint64(data[i]))
-            i += 1
-        else:
-            code, size = code_point(data, i)
-            state = absorb(state, np.uint64(code))
-            i += size
-    return state
 
 
 @borrowing

@@ -49,6 +49,7 @@ from lc_assets.arrays import Floats, Int64s
 from lc_assets.records import distinct
 from lc_assets.text.characters import character_bits
 from lc_assets.text.hashing import WordSet, hash_seed, utf8_of, word_set
+from lc_assets.text.numbering import hash_bytes
 from lc_assets.text.signals.names import (
     BULLET_LINES,
     LINE_SIGNALS,
@@ -225,7 +226,7 @@ def bullet_fraction(bullets: Sequence[Span], n_lines: float | None) -> float | N
 
 @lru_cache(maxsize=64)
 def _word_set(words: frozenset[str]) -> WordSet:
-    return word_set(sorted(words), utf8=True)
+    return word_set(sorted(words), utf8_of, lambda word, seed: hash_bytes(word, 0, len(word), seed))
 
 
 @lru_cache(maxsize=64)
