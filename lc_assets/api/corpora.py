@@ -244,7 +244,8 @@ def tokenize(
     settings = tokenization or TokenizingSettings(min_tokens=1)
     settings = structs.replace(settings, tokenizer=located(settings.tokenizer))
     sections = {"token_documents": settings, "token_grid": NONE_HELD_OUT}
-    return build_over(inputs, out, "token_documents", sections, **reading)
+    how = {} if settings.privacy.replace else ANY_LANGUAGE
+    return build_over(inputs, out, "token_documents", sections, **how, **reading)
 
 
 def pack(

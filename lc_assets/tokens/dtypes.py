@@ -113,7 +113,7 @@ def as_dtype(ids: Integers, dtype: np.dtype[Any]) -> Array:
     if ids.dtype.kind not in "ui" or dtype.kind not in "ui":
         raise BadInput(f"token ids must be integers, got {ids.dtype} to be stored as {dtype}")
     if ids.size and not np.can_cast(ids.dtype, dtype):
-        _check_range(int(ids.min()), int(ids.max()), dtype)
+        _check_range(0 if ids.dtype.kind == "u" else int(ids.min()), int(ids.max()), dtype)
     return ids.astype(dtype, copy=False)
 
 

@@ -1,4 +1,4 @@
-"""What `lc filter`, `signals`, `dedup` and `minhash` take from a file of JSON lines to what they
+"""What `lc filter`, `signals`, `dedup`, `minhash` and `tokenize` take from a file of JSON lines to what they
 publish, against copying the file by Python's own modules, and against datatrove's filters. Run with
 ``-s`` to see the figures.
 
@@ -17,6 +17,7 @@ from lc_assets.builds.settings.documents import (
     FilteringSettings,
     SignatureSettings,
 )
+from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.vocabulary import NO_RULES
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
@@ -59,6 +60,11 @@ def deduplicated(path, out):
     return corpora.deduplicate(path, out, workers=1)
 
 
+def tokenized(path, out):
+    settings = TokenizingSettings(min_tokens=1, append_eod=True)
+    return corpora.tokenize(path, out, settings, workers=1)
+
+
 def signed(path, out):
     sections = {"document_signatures": SignatureSettings(signatures="computed")}
     how = {**corpora.ANY_LANGUAGE, "workers": 1}
@@ -82,8 +88,8 @@ def copied(path, out):
 
 @pytest.mark.parametrize(
     ("command", "floor"),
-    [(filtered, 1.2), (measured, 1.2), (deduplicated, 0.5), (signed, 1.2)],
-    ids=["filter --rules gopher-paper", "signals", "dedup", "minhash"],
+    [(filtered, 1.2), (measured, 1.2), (deduplicated, 0.5), (signed, 1.2), (tokenized, 1.8)],
+    ids=["filter --rules gopher-paper", "signals", "dedup", "minhash", "tokenize"],
 )
 def test_a_command_against_copying_its_input(pages, tmp_path, command, floor, request):
     """MB of text per CPU-second."""

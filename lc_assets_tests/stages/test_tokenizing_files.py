@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
+from lc_assets.api import corpora
+from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.settings.rows import GriddingSettings, TokenizingSettings
 from lc_assets.builds.tables import FILTERED
 from lc_assets.errors import BadInput, Mismatch
@@ -120,6 +122,23 @@ def test_what_cannot_be_read_is_counted(tmp_path):
     _, counts = tokenize(source, tmp_path / "out")
     assert (counts.seen, counts.kept, sum(counts.dropped.values())) == (4, 1, 3)
     assert counts.dropped.items() >= {"not JSON": 1, "no text": 1}.items()
+
+
+def test_no_language_is_identified(tmp_path, monkeypatch):
+    """No id depends on it, and it takes longer than to tokenize a page; except where personal data
+    are replaced by others of the same language.
+    """
+
+    def identified(*_):
+        raise AssertionError("a language was identified")
+
+    monkeypatch.setattr("lc_assets.stages.documents.measuring.language_of", identified)
+    source = corpus(tmp_path / "a.jsonl", ["Call me Ishmael."])
+    made = corpora.tokenize(source, tmp_path / "out", workers=1)
+    assert made.counts.kept == 1
+    settings = TokenizingSettings(min_tokens=1, privacy=PrivacySettings(replace=("email",)))
+    with pytest.raises(AssertionError, match="a language was identified"):
+        corpora.tokenize(source, tmp_path / "other", settings, workers=1)
 
 
 def test_another_text_field(tmp_path):

@@ -44,7 +44,7 @@ from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
 from lc_assets.records import record
 from lc_assets.stages.documents.dropping import dropped_line
 from lc_assets.stages.tokens.tokenized_text import text_digest, tokenized_utf8
-from lc_assets.tokens.dtypes import stored_dtype
+from lc_assets.tokens.dtypes import memory_dtype, stored_dtype
 from lc_assets.tokens.tokenizers import (
     Tokenizer,
     disagreement,
@@ -189,7 +189,8 @@ def _require_agreement(fast: Tokenizer, reference: Tokenizer, content: bytes) ->
 def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | None) -> Counts:
     dropped, replaced, n_kept, n_chars, n_read = Counter[str](), Counter[str](), 0, 0, 0
     settings, columns = task.settings, [*IDENTITY, "raw_content"]
-    end = [tokenizer.eot] if settings.append_eod and tokenizer.eot is not None else []
+    has_end = settings.append_eod and tokenizer.eot is not None
+    end = np.array([tokenizer.eot] if has_end else [], memory_dtype(tokenizer.vocab_size))
     dtype = stored_dtype(tokenizer.vocab_size, settings.dtype)
     schema = table_of(task.fields, terms=task.terms)
     with contextlib.ExitStack() as stack:
@@ -220,7 +221,7 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
                 others.add(dropped_line(line, reason, value))
                 continue
             line["tokenized_digest"] = task.digests.get(line["id"]) or text_digest(content)
-            megatron.add(np.append(ids, np.array(end, np.uint32)) if end else ids)
+            megatron.add(np.concatenate([ids, end]) if has_end else ids)
             line |= {"document": n_kept, "n_tokens": len(ids) + len(end)}
             line |= {"n_chars": own_chars, "n_bytes": len(content)}
             kept.add(line | (_terms(content) if task.terms else {}))
