@@ -218,6 +218,7 @@ def test_faster_than_datatrove(monkeypatch):
 SIGN_ONE_SHARD = """
 import sys
 from pathlib import Path
+from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.deduplication.document_signatures import SignTask, sign_shard
 from lc_assets_tests.memory import peak_bytes
@@ -226,7 +227,8 @@ documents, folder = Path(sys.argv[1]), Path(sys.argv[2])
 shingles = Shingles() if sys.argv[3] == "lc-fast/1" else None
 upstream = Upstream(str(folder))
 task = SignTask(
-    documents=documents, folder=folder, upstream=upstream, published=None, shingles=shingles
+    documents=documents, folder=folder, upstream=upstream, published=None, shingles=shingles,
+    sketched=None, privacy=PrivacySettings(),
 )
 counts = sign_shard(task)
 print(counts.seen, peak_bytes() >> 20)
