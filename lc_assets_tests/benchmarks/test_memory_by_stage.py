@@ -34,6 +34,7 @@ heldout_fraction = 0.01
 """
 EXCLUSIONS = (
     ("document_keys", KEY),
+    ("heldout_pairs", KEY),
     ("contaminated_documents", KEY),
     ("withdrawn_documents", "all"),
     ("snapshot_withdrawals", KEY),

@@ -54,7 +54,7 @@ MOST_SERIAL = 0.07
 """Of 250 MB, without the card."""
 CARD = "data_set_card"
 """Its plots are drawn once, whatever the number of shards."""
-LEAST_OF_GUNZIP = 0.06
+LEAST_OF_GUNZIP = 0.075
 """The chain's rate, of gunzip's."""
 BLOCKS = {"token_grid": 2_048, "longcrawl_flat": 2_048, "signature_index": FILE_DOCUMENTS}
 """Rows or documents of a task."""
