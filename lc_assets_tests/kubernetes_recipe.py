@@ -230,7 +230,7 @@ def versions(recipe: Recipe) -> list[str]:
         "-c constraints.txt",
         "-c cluster-constraints.txt",
         "ray[default]",
-        "gcs,ray",
+        "gcs,stores,ray",
         "dagster-k8s",
         "dagster-postgres",
         " wget ",

@@ -8,8 +8,12 @@ were compared by eye, and stand below.
 """
 
 import functools
+import os
+import re
+import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -259,6 +263,57 @@ def test_the_image_has_a_ray_and_a_python_that_the_project_takes():
         if line.startswith("FROM python:")
     )
     assert f"{python}.0" in Requirement(f"python{project['requires-python']}").specifier
+
+
+def test_the_base_image_is_one_that_never_changes():
+    (base,) = re.findall(r"^FROM (.*)$", standing().dockerfile, re.MULTILINE)
+    assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim@sha256:[0-9a-f]{64}", base)
+
+
+KERNEL = """
+import sys
+from llvmlite import binding
+binding.get_host_cpu_name = lambda: sys.argv[1]
+from lc_assets.text.hashing import bits_of
+bits_of(9)
+print(sum(bits_of.dispatcher.stats.cache_hits.values()))
+"""
+
+
+def test_kernels_of_the_image_serve_every_machine(tmp_path):
+    """Compiled on one processor, found in the cache on another, by the environment of the image;
+    without it they are compiled again.
+    """
+    (line,) = re.findall(r"^ENV (NUMBA_CACHE_DIR=.*)$", standing().dockerfile, re.MULTILINE)
+    (cpu,) = re.findall(r"^ARG CPU=(.*)$", standing().dockerfile, re.MULTILINE)
+    image = dict(word.split("=", 1) for word in shlex.split(line.replace("$CPU", cpu)))
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    assert [hits("znver5", image | cache), hits("haswell", image | cache)] == [0, 1]
+    assert hits("haswell", cache) == 0
+
+
+def hits(processor, environment):
+    """How many kernels a process on a processor finds compiled."""
+    asked = subprocess.run(
+        [sys.executable, "-c", KERNEL, processor],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG_SECONDS,
+    )
+    return int(asked.stdout)
+
+
+def test_the_kernels_are_compiled_by_the_user_who_runs():
+    """Numba reads a cache only where it may write."""
+    lines = standing().dockerfile.splitlines()
+    user, fills = (
+        lines.index("USER 1000"),
+        next(number for number, line in enumerate(lines) if line.startswith("RUN lc demo")),
+    )
+    assert user < next(n for n, line in enumerate(lines) if "NUMBA_CACHE_DIR" in line) < fills
+    assert "chown -R lc:lc /opt/dagster /opt/numba" in standing().dockerfile
 
 
 def test_what_the_image_pins_beyond_the_project_is_pinned_once():

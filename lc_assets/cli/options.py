@@ -64,6 +64,14 @@ LakePath = Annotated[
 Snapshots = Annotated[
     list[str] | None, Option("--snapshot", help="A snapshot; may be given several times.")
 ]
+Until = Annotated[
+    list[str] | None,
+    Option(
+        "--to",
+        metavar="STAGE",
+        help="Only this stage and what it reads; may be given several times.",
+    ),
+]
 Tokenizer = Annotated[
     str,
     Option(

@@ -9,6 +9,7 @@ from lc_assets.lake.digests import digest_of
 from lc_assets.sources.opening import file_partitions, has_redpajama
 from lc_assets.sources.redpajama_v2 import listed_snapshots
 from lc_assets.stages import planning
+from lc_assets.stages.catalogue import read_by, stage_named
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.links import html_index
 from lc_assets.stages.links.crawl_files import own_archives
@@ -37,14 +38,25 @@ def chosen_snapshots(context: BuildContext, named: Sequence[str] | None) -> list
 
 
 def planner_of(
-    context: BuildContext, named: Sequence[str] | None = None, *, look: bool
+    context: BuildContext,
+    named: Sequence[str] | None = None,
+    *,
+    look: bool,
+    until: Sequence[str] | None = None,
 ) -> Callable[[], list[planning.Plan]]:
-    """A function that plans `chosen_snapshots`; with ``look``, compared with what is upstream
-    now.
+    """A function that plans `chosen_snapshots`; with ``look``, compared with what is upstream now;
+    only the stages ``until`` and what they read, or all.
     """
     snapshots = chosen_snapshots(context, named)
     looked = look_at_all(context, snapshots) if look else {}
-    return lambda: planning.plan(context.lake, context.recipe, snapshots, **looked)
+    within = {
+        name for last in until or () for name in (last, *read_by(stage_named(last), context.recipe))
+    }
+    return lambda: [
+        made
+        for made in planning.plan(context.lake, context.recipe, snapshots, **looked)
+        if not until or made.stage in within
+    ]
 
 
 def look_at_all(context: BuildContext, snapshots: list[str]) -> dict[str, dict[str, str]]:

@@ -38,6 +38,7 @@ class LakeOptions:
     recipe: options.Recipe = None
     withdrawn: options.Withdrawn = ""
     snapshot: options.Snapshots = None
+    until: options.Until = None
 
 
 @record
@@ -84,7 +85,7 @@ def plan(
     Example: lc plan --lake lake --look-upstream
     """
     context = context_of(recipe_of_lake(where), ExecutionOptions())
-    plans = planner_of(context, where.snapshot, look=look_upstream)()
+    plans = planner_of(context, where.snapshot, look=look_upstream, until=where.until)()
     add_results(partitions=[made for made in plans if every or made.status != "current"])
     filled = _calibrated(context, where.snapshot) if calibrate else list
     behind = show_plans(context, plans, every=every, filled=filled)

@@ -81,7 +81,7 @@ def rebuild(
     where = recipe_of_lake(where)
     context = context_of(where, execution)
     damaged = _damaged(context.lake, verify=verify, remove=not dry_run) if repair or verify else []
-    planned = planner_of(context, where.snapshot, look=look_upstream)
+    planned = planner_of(context, where.snapshot, look=look_upstream, until=where.until)
 
     def plan() -> list[Plan]:
         plans = planned()
@@ -176,7 +176,7 @@ def _by_dagster(
 
     settings = asdict(where) | asdict(execution)
     settings |= {"recipe": str(where.recipe or ""), "workers": execution.n_workers}
-    del settings["snapshot"]
+    del settings["snapshot"], settings["until"]
     defs = build_defs(snapshots=str(own or ""), on_terminal=True, **settings)
     with instance_at(home) as instance:
         claim_history(instance, where.lake)
