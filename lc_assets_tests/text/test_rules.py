@@ -118,3 +118,10 @@ def test_rule_sets_survive_json():
     text = msgspec.json.encode(rules)
     assert msgspec.json.decode(text, type=RuleSet) == rules
     assert json.loads(text)["rules"][0]["at_least"] == 16_000
+
+
+def test_settings_hold_what_defines_a_set_of_rules_and_nothing_else():
+    """A set of names would come in the order of the process's hash seed, and so would versions."""
+    rules = RuleSet("length", (long_enough(16_000),))
+    assert rules.columns == {"rps_doc_word_count"}
+    assert set(msgspec.to_builtins(rules)) == {"name", "rules", "edit"}

@@ -13,9 +13,9 @@ long documents that gzip compresses best, and the fifth that it compresses worst
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -141,7 +141,7 @@ class LineEdit:
     parameters: Mapping[str, bool | float | tuple[str, ...]]
 
 
-@frozen
+@dataclass(frozen=True)
 class RuleSet:
     """A named set of rules, in the order in which they are applied.
 
@@ -149,8 +149,6 @@ class RuleSet:
         name: of the set.
         rules: at least one, where the set comes from a file.
         edit: how lines are edited before the rules are applied; None for no editing.
-        columns: names of the columns that the rules test.
-        signals: their signals.
 
     Raises:
         BadInput: when two rules have the same name.
@@ -159,12 +157,8 @@ class RuleSet:
     name: str
     rules: tuple[Rule, ...]
     edit: LineEdit | None = None
-    columns: frozenset[str] = field(init=False)
-    signals: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", frozenset(rule.column for rule in self.rules))
-        object.__setattr__(self, "signals", frozenset(rule.signal for rule in self.rules))
         twice = [
             name for name, count in Counter(rule.name for rule in self.rules).items() if count > 1
         ]
@@ -173,6 +167,17 @@ class RuleSet:
                 f"rules {self.name}: more than one is called {', '.join(twice)}; rule names must "
                 "differ"
             )
+
+    # Made once for all documents. They are no fields, which would be part of fingerprints.
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """Names of the columns that the rules test."""
+        return frozenset(rule.column for rule in self.rules)
+
+    @cached_property
+    def signals(self) -> frozenset[str]:
+        """The signals of these columns."""
+        return frozenset(rule.signal for rule in self.rules)
 
     def and_also(self, *extra: Rule) -> "RuleSet":
         """The same set with more rules at its end.
