@@ -110,6 +110,13 @@ def code_point(data: Bytes, at: int) -> tuple[int, int]:
     return point, size
 
 
+@inlined
+def character_at(data: Bytes, bits: UInt16s, at: int) -> tuple[int, int, int]:
+    """The character at a position of valid UTF-8, its number of bytes, and its `character_bits`."""
+    point, size = code_point(data, at)
+    return point, size, whole(bits[np.uint64(point)]) if point < N_CODE_POINTS else BEYOND
+
+
 @borrowing
 def _beyond_ascii(data: Bytes, at: int) -> tuple[int, int]:
     first = whole(data[at])

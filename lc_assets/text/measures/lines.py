@@ -22,14 +22,12 @@ import numpy as np
 from lc_assets.arrays import Bytes, Int32s, Int64s, UInt16s
 from lc_assets.compiling import borrowing, compiled
 from lc_assets.text.characters import (
-    BEYOND,
     BREAK,
     DENSE,
-    N_CODE_POINTS,
     ORDINARY,
     TERMINAL,
+    character_at,
     character_bits,
-    code_point,
 )
 from lc_assets.text.hashing import hash_seed, utf8_of, whole
 from lc_assets.text.measures.words import require_measurable
@@ -118,8 +116,7 @@ def _read_lines(
     while at <= n_bytes:
         point, size, bits = _NEWLINE, 1, BREAK
         if at < n_bytes:
-            point, size = code_point(data, at)
-            bits = whole(table[point]) if point < N_CODE_POINTS else BEYOND
+            point, size, bits = character_at(data, table, at)
         dense = bits & DENSE
         # Broken lines. A return and a newline are one break; the end of the text is a break only
         # after a character.

@@ -20,15 +20,13 @@ from lc_assets.arrays import Bytes, Int32s, Int64s, UInt16s
 from lc_assets.compiling import borrowing, compiled
 from lc_assets.errors import BadInput
 from lc_assets.text.characters import (
-    BEYOND,
     DENSE,
     LETTER,
-    N_CODE_POINTS,
     NOT_PUNCTUATION,
     SYMBOL,
     WORD,
+    character_at,
     character_bits,
-    code_point,
 )
 from lc_assets.text.hashing import utf8_of, whole
 from lc_assets.text.measures.spacy_words import spaced
@@ -101,16 +99,6 @@ def _stop_bit(key: np.uint64) -> int:
 
 
 @borrowing
-def _bits_at(data: Bytes, table: UInt16s, at: int) -> tuple[int, int]:
-    """Bits of the character at a position, and its bytes."""
-    first = data[at]
-    if first < 0x80:
-        return whole(table[first]), 1
-    point, size = code_point(data, at)
-    return (whole(table[point]) if point < N_CODE_POINTS else BEYOND), size
-
-
-@borrowing
 def _read_words(
     data: Bytes,
     table: UInt16s,
@@ -140,7 +128,7 @@ def _read_words(
     ends[0] = chars[0] = 0
     i, n_bytes = 0, len(data)
     while i < n_bytes:
-        bits, size = _bits_at(data, table, i)
+        _, size, bits = character_at(data, table, i)
         group = bits & border
         if not bits & DENSE:
             i += size
@@ -158,7 +146,7 @@ def _read_words(
             n_joined += n_read
             n_chars += n_read
         while i < n_bytes:
-            bits, size = _bits_at(data, table, i)
+            _, size, bits = character_at(data, table, i)
             if bits & border != group:
                 break
             held |= bits

@@ -12,15 +12,13 @@ import numpy as np
 from lc_assets.arrays import Bytes, Int32s, Int64s, UInt16s
 from lc_assets.compiling import borrowing, compiled
 from lc_assets.text.characters import (
-    BEYOND,
     DENSE,
     LATIN,
-    N_CODE_POINTS,
     NOT_UPPER,
     NUMERIC,
     UPPER,
     WORD,
-    code_point,
+    character_at,
 )
 from lc_assets.text.hashing import WordSet, find_word, whole
 from lc_assets.text.numbering import (
@@ -107,8 +105,7 @@ def scan_raw(
     blank = True
     in_sentence = False
     while i < n:
-        code, size = code_point(data, i)
-        flag = whole(bits[np.uint64(code)]) if code < N_CODE_POINTS else BEYOND
+        code, size, flag = character_at(data, bits, i)
         if not flag & DENSE:
             i += size
             n_chars += 1
@@ -128,8 +125,7 @@ def scan_raw(
                 n_chars += 1
                 if i == n:
                     break
-                code, size = code_point(data, i)
-                flag = whole(bits[np.uint64(code)]) if code < N_CODE_POINTS else BEYOND
+                code, size, flag = character_at(data, bits, i)
                 if not flag & WORD:
                     break
             n_alphabetic += (seen & LATIN) >> 10
@@ -161,8 +157,7 @@ def scan_raw(
                 n_chars += 1
                 if i == n:
                     break
-                code, size = code_point(data, i)
-                flag = whole(bits[np.uint64(code)]) if code < N_CODE_POINTS else BEYOND
+                code, size, flag = character_at(data, bits, i)
                 if flag & WORD or not flag & DENSE:
                     break
         blank = False
@@ -285,8 +280,7 @@ def _split(
         n_chars, n_numeric = _ascii_word(data, i)
         i += n_chars
         while i < n and data[i] != _SPACE and data[i] != _NEWLINE:
-            code, size = code_point(data, i)
-            flag = whole(bits[np.uint64(code)]) if code < N_CODE_POINTS else BEYOND
+            _, size, flag = character_at(data, bits, i)
             n_numeric += (flag & NUMERIC) >> 11
             i += size
             n_chars += 1
