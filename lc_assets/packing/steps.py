@@ -3,7 +3,8 @@
 Attention within pieces costs the squares of their lengths, so rows of equal length differ by any
 factor, and a step takes as long as its most expensive rank. In this order every so many consecutive
 rows are neighbours in cost: whichever number of ranks share them, one row each or several, their
-sums are close. Groups are in random order, and so are the rows of a group; each row comes once.
+sums are close. Groups are in random order, and so are the eight parts of a group, neighbours in
+cost too, and their parts, so that fewer ranks are closer; each row comes once.
 
 Source: ProLong (arXiv 2410.02660) sorts batches by the same sum.
 """
@@ -11,6 +12,8 @@ Source: ProLong (arXiv 2410.02660) sorts batches by the same sum.
 import numpy as np
 
 from lc_assets.arrays import Array, Int64s
+
+_PARTS = 8
 
 
 def row_costs(row: Int64s, lengths: Int64s, *, n_rows: int, row_tokens: int) -> Int64s:
@@ -47,8 +50,19 @@ def equal_steps(costs: Array, drawn: Array, n_together: int) -> Int64s:
     """
     by_cost = np.lexsort((drawn, costs))
     left, whole = np.split(by_cost, [len(costs) % n_together])
-    groups = whole.reshape(-1, n_together)
-    groups = np.take_along_axis(groups, np.argsort(drawn[groups], axis=1, kind="stable"), axis=1)
+    groups = _in_turns(whole.reshape(-1, n_together), drawn)
     turns = np.argsort(drawn[groups[:, 0]], kind="stable")
     rest = left[np.argsort(drawn[left], kind="stable")]
     return np.concatenate([groups[turns].ravel(), rest])
+
+
+def _in_turns(groups: Int64s, drawn: Array) -> Int64s:
+    """The rows of each group, (group, row), by cost: its eighths in random order, or its rows."""
+    n_groups, n_rows = groups.shape
+    n_parts = _PARTS if n_rows % _PARTS == 0 else n_rows
+    parts = groups.reshape(n_groups, n_parts, n_rows // n_parts)
+    if parts.shape[2] > 1:
+        flat = parts.reshape(n_groups * n_parts, parts.shape[2])
+        parts = _in_turns(flat, drawn).reshape(parts.shape)
+    turns = np.argsort(drawn[parts[:, :, 0]], axis=1, kind="stable")
+    return np.take_along_axis(parts, turns[:, :, None], axis=1).reshape(groups.shape)

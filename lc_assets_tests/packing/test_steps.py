@@ -56,6 +56,16 @@ def test_the_largest_rank_costs_at_most_two_percent_more(costs, n_ranks, rows_pe
     assert imbalance(costs[np.argsort(drawn)], n_ranks, rows_per_rank) > 1.3
 
 
+def test_fewer_ranks_are_closer_within_a_group():
+    """Few groups: 1.047 and 1.095 without parts of them."""
+    costs = np.exp(np.random.default_rng(3).normal(0, 0.7, 39_000))
+    order = equal_steps(costs, np.random.default_rng(1).permutation(len(costs)), 512)
+    assert imbalance(costs[order], 8, 1) <= 1.01
+    assert imbalance(costs[order], 64, 1) <= 1.02
+    octets = np.sort(costs[order][: len(costs) // 8 * 8].reshape(-1, 8), axis=1)
+    assert (costs[order][: len(octets) * 8].reshape(-1, 8) != octets).mean() > 0.8
+
+
 def test_another_model_of_cost_and_larger_steps(costs):
     """With a cost per token, and four rows for each of 512 ranks."""
     modelled = costs + 12.0 * 4096 * ROW_TOKENS
