@@ -158,15 +158,11 @@ class RankedCodec:
     def _tables(self) -> _Tables:
         n_ids = self.configuration.vocab_size
         firsts, extra = _classes(n_ids)
-        fill_rank, escape_bits = n_ids, n_ids.bit_length()
-        rest = np.ones(n_ids, bool)
-        rest[list(self.configuration.ranked)] = False
+        escape_bits = n_ids.bit_length()
         dtype = memory_dtype(n_ids + 1)
         n_ranks = max(1 << escape_bits, int(firsts[-1] + (1 << extra[-1])))
         ids = np.full(n_ranks, np.iinfo(dtype).max, dtype)
-        ids[:n_ids] = [*self.configuration.ranked, *np.flatnonzero(rest)]
-        ranks = np.full(n_ids + 1, fill_rank, np.int64)
-        ranks[ids[:n_ids]] = np.arange(n_ids)
+        ids[:n_ids], ranks = _ranking(self.configuration.ranked, n_ids)
         classes = np.searchsorted(firsts, np.arange(n_ids + 1), side="right") - 1
         firsts, extra = np.append(firsts, 0), np.append(extra, escape_bits)
         lengths, codes = self._lengths, np.zeros_like(self._lengths)
@@ -206,22 +202,26 @@ def _classes(n_ids: int) -> tuple[Int64s, Int64s]:
     return np.array(firsts), np.array(extra)
 
 
+def _ranking(ranked: Any, n_ids: int) -> tuple[Int64s, Int64s]:
+    """Ids by rank; and ranks by id, the last one the fill value's."""
+    ids = np.append(ranked, np.setdiff1d(np.arange(n_ids), ranked)).astype(np.int64)
+    return ids, np.append(np.argsort(ids), n_ids)
+
+
 def configuration_for(rows: "TokenArray", vocab_size: int) -> Configuration:
     """The configuration that suits some rows, (row, token); by it, any ids of the vocabulary can be
     coded.
     """
     counts = np.bincount(rows.ravel(), minlength=vocab_size)
     ranked = np.argsort(-counts, kind="stable")[: min(MOST_RANKED, int((counts > 0).sum()))]
-    rest = np.setdiff1d(np.arange(vocab_size), ranked)
-    ranks = np.empty(vocab_size, np.int64)
-    ranks[np.append(ranked, rest)] = np.arange(vocab_size)
+    _, ranks = _ranking(ranked, vocab_size)
     firsts, _ = _classes(vocab_size)
-    classes = np.searchsorted(firsts, np.arange(vocab_size), side="right") - 1
     seen = np.zeros(CONTEXTS * len(firsts), np.int64)
     for row in rows:
         own = ranks[row]
         before = np.minimum(np.append(0, own[:-1]), CONTEXTS - 1)
-        seen += np.bincount(before * len(firsts) + classes[own], minlength=len(seen))
+        classes = np.searchsorted(firsts, own, side="right") - 1
+        seen += np.bincount(before * len(firsts) + classes, minlength=len(seen))
     lengths = (_code_lengths(counts) for counts in seen.reshape(CONTEXTS, -1))
     digits = tuple("".join(f"{length:x}" for length in own) for own in lengths)
     return Configuration(vocab_size, tuple(ranked.tolist()), digits)
@@ -234,8 +234,6 @@ def _code_lengths(counts: Int64s) -> list[int]:
     rare = counts << CODE_BITS + 1 <= counts.sum()
     weights = np.append(np.where(rare, 0, counts), max(int(counts[rare].sum()), 1))
     used = np.flatnonzero(weights)
-    if len(used) == 1:
-        return [int(weight > 0) for weight in weights]
     while (depths := _huffman(weights[used].tolist())) and max(depths) > CODE_BITS:
         weights[used] = (weights[used] >> 1) + 1
     found = [0] * len(weights)
@@ -257,7 +255,7 @@ def _huffman(weights: Sequence[int]) -> list[int]:
         (lightest, one), (light, other) = heapq.heappop(heap), heapq.heappop(heap)
         parents[one] = parents[other] = node
         heapq.heappush(heap, (lightest + light, node))
-    depths = [0] * len(parents)
+    depths = [int(len(weights) == 1)] * len(parents)
     for node in reversed(range(len(parents) - 1)):
         depths[node] = depths[parents[node]] + 1
     return depths[: len(weights)]
