@@ -26,6 +26,8 @@ variable             meaning                                               defau
 ``LC_LOOK_EVERY``    seconds between two ticks of the upstream sensor      300
 ``LC_AUTOMATION``    ``on``: sensors and the nightly schedule run          ``off``
                      (docs/rebuilds.md)
+``LC_OPENLINEAGE``   ``on``: builds are reported to a catalogue of data    ``off``
+                     (docs/rebuilds.md)
 ===================  ====================================================  =========================
 """
 

@@ -5,10 +5,10 @@ import re
 import dagster as dg
 import pytest
 
+from lc_assets.builds.columns import UNKNOWN
 from lc_assets.builds.showing import Plot
 from lc_assets.lake.versions import Published
 from lc_assets.orchestration.metadata import AT_ONCE, NARROW, named
-from lc_assets.stages.shown.columns import UNKNOWN
 
 MOST_BYTES = 80_000
 """Limit of a plot in the event log, which keeps one per materialization and plot for ever."""

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from lc_assets.builds.metering import measured_by
+from lc_assets.builds.openlineage_events import reported
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.shard_runs import ShardRun
 from lc_assets.builds.sharding import shards_of
@@ -66,6 +67,7 @@ LIBRARIES = (
 """Libraries whose versions can affect published bytes; receipts record them."""
 
 
+@reported
 def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
     """Build partition ``key`` of ``stage``, unless that version is finished already.
 

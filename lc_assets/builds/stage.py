@@ -31,7 +31,7 @@ class BuildContext:
     """The build context: lake, upstream, recipe and executor.
 
     ``crawl`` is the location of the crawl's archives, if any; ``say`` is called with a message when
-    a stage does something unexpected.
+    a stage does something unexpected; a trial is reported to no catalogue of data.
     """
 
     lake: Lake
@@ -40,6 +40,7 @@ class BuildContext:
     executor: Executor
     crawl: Upstream | None = None
     say: Callable[[str], object] = lambda _words: None
+    is_trial: bool = False
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,8 +210,7 @@ class Stage:
             function with the stage's name in `lc_assets.stages.shown`.
         outside: for a stage that reads from outside the lake: tables of what is there, by the name
             of the input. They are read before the build, and their digests are in the receipt.
-        state: for such a stage: a string that changes with the external data. Computed before the
-            build, so that later changes are noticed.
+        state: for such a stage: what changes with the external data; read before the build.
         randomness: what is drawn and how, for the receipt.
         wanted: whether a recipe enables the stage.
         remembers: whether a version knows what the next one cannot see elsewhere; that is then also

@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from lc_assets.builds.columns import meaning, origins_of
 from lc_assets.builds.showing import (
     Markdown,
     Passages,
@@ -24,7 +25,6 @@ from lc_assets.builds.showing import (
 )
 from lc_assets.builds.stage import Built, Stage
 from lc_assets.orchestration.resources import without_notices
-from lc_assets.stages.shown.columns import meaning, origins_of
 
 STATE = "upstream_state"
 """Metadata of a stage that reads from outside the lake: the state that was found there."""

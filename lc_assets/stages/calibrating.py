@@ -158,7 +158,7 @@ def _built(context: BuildContext, key: str, files: Sequence[ShardFiles]) -> Took
     manifest, found = raw.manifest_of(list(files)), Took()
     seen = replace(raw.STAGE, outside={"upstream": lambda _context, _key: manifest})
     with tempfile.TemporaryDirectory(prefix="lc-calibrate-") as folder:
-        scratch = replace(context, lake=Lake(Path(folder)))
+        scratch = replace(context, lake=Lake(Path(folder)), is_trial=True)
         seen.build(scratch, key)
         for stage in STAGES:
             if stage is raw.STAGE or stage.outside:

@@ -12,6 +12,7 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.execution.asset_backfill import AssetBackfillData
 from dagster._core.loader import LoadingContextForTest
 
+from lc_assets.builds.columns import UNKNOWN
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.documents import FilteringSettings
 from lc_assets.builds.settings.longpack import PackingSettings
@@ -20,7 +21,6 @@ from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.stages.catalogue import STAGES, needed_by, stage_named
 from lc_assets.stages.planning import plan
 from lc_assets.stages.reports.data_set_card import PLOTS
-from lc_assets.stages.shown.columns import UNKNOWN
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.materializations import assert_columns_described, assert_metadata
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lc_assets.builds.columns import known_columns
 from lc_assets.builds.settings.documents import FilteringSettings
 from lc_assets.cli.printing import sized
 from lc_assets.errors import CorruptFile, LcError
@@ -22,7 +23,6 @@ from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.records import record
 from lc_assets.sources.redpajama_v2 import LISTING, parse_listing, part_path
-from lc_assets.stages.shown.columns import known_columns
 from lc_assets.vocabulary import Shard, parse_snapshot
 
 _ROWS_AT_ONCE = 1 << 14
