@@ -85,7 +85,7 @@ def asset_of(
     @dg.asset(
         name=stage.name,
         description=stage.description,
-        metadata=definition_of(stage),
+        metadata=definition_of(stage, recipe),
         group_name=stage.group,
         kinds=set(stage.kinds),
         pool=stage.pool,

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import msgspec
 import pyarrow as pa
 
 from lc_assets.builds.columns import meaning, origins_of
+from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.showing import (
     Markdown,
     Passages,
@@ -151,14 +153,18 @@ def summary(built: Built, counted: str) -> str:
     return "\n".join([*lines, "", made_from])
 
 
-def definition_of(stage: Stage) -> dict[str, Any]:
-    """Metadata of an asset that is not built yet: its table's columns, and where its code is."""
+def definition_of(stage: Stage, recipe: Recipe) -> dict[str, Any]:
+    """Metadata of an asset that is not built yet: its section of the recipe, as a run will use it;
+    its table's columns, and where its code is.
+    """
     code = inspect.unwrap(stage.write)
     file, line = inspect.getsourcefile(code) or "", code.__code__.co_firstlineno
     with without_notices():
         where = dg.LocalFileCodeReference(file_path=file, line_number=line, label=stage.name)
         references = dg.CodeReferencesMetadataValue(code_references=[where])
-    return {"dagster/code_references": references, **columns_of(stage, None)}
+    settings = msgspec.to_builtins(getattr(recipe, stage.name, None))
+    shown = {"settings": dg.MetadataValue.json(settings)} if settings else {}
+    return {"dagster/code_references": references, **shown, **columns_of(stage, None)}
 
 
 def columns_of(stage: Stage, shown: pa.Schema | None) -> dict[str, Any]:

@@ -444,6 +444,17 @@ def test_an_asset_that_is_not_built_has_its_columns_and_its_code(finished):
                 assert {column.name for column in table.columns} <= {one.name for one in shown}
 
 
+def test_an_asset_shows_the_settings_that_a_run_will_use(tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text("[filtered_documents]\nmin_words = 1234\n")
+    specs = {spec.key.to_user_string(): spec for spec in stages_of(build_defs(recipe=str(recipe)))}
+    assert specs["filtered_documents"].metadata["settings"].value["min_words"] == 1234
+    assert specs["token_grid"].metadata["settings"].value == json.loads(
+        msgspec.json.encode(Recipe().token_grid)
+    )
+    assert "settings" not in specs["longcrawl"].metadata
+
+
 def test_a_recipe_names_owners_tags_and_how_long_an_asset_stays_fresh(tmp_path):
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(
