@@ -8,6 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -176,3 +177,20 @@ def receipts_of(environment):
     """When each receipt of the lake was written."""
     root = Lake(Path(environment["LC_ROOT"])).root
     return {path: path.stat().st_mtime_ns for path in root.rglob("receipt.json")}
+
+
+def test_a_demo_from_nothing(tmp_path):
+    """`lc demo` without a sample, compiled kernels or a history: at most 60 CPU-seconds."""
+    ours = {"NUMBA_CACHE_DIR": tmp_path / "kernels", "DAGSTER_HOME": tmp_path / "home"}
+    environment = os.environ | {name: str(value) for name, value in ours.items()}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    program = "from lc_assets.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "demo", "--dir", str(tmp_path / "demo")]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"\nlc demo: {seconds:.1f} CPU-s, {time.perf_counter() - started:.0f} s by the clock")
+    assert any((tmp_path / "kernels").rglob("*.nbc")), "nothing was compiled"
+    assert seconds <= 60
