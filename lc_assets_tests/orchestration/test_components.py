@@ -1,5 +1,8 @@
 """The chain in another project, from a few lines of ``defs.yaml``."""
 
+import os
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -62,3 +65,42 @@ def test_dg_finds_the_component_by_an_entry_point():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     ((name, value),) = project["entry-points"]["dagster_dg_cli.registry_modules"].items()
     assert EntryPoint(name, value, "").load().CorpusChain is CorpusChain
+
+
+def test_dg_shows_the_chain_in_an_empty_project_and_names_a_wrong_key(tmp_path):
+    """Where dagster-dg-cli is installed."""
+    pytest.importorskip("dagster_dg_cli")
+    folder = tmp_path / "mine"
+    (folder / "defs" / "chain").mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "mine"\nversion = "0"\n[tool.dg]\ndirectory_type = "project"\n'
+        '[tool.dg.project]\nroot_module = "mine"\n'
+    )
+    (folder / "definitions.py").write_text(
+        "from pathlib import Path\nimport dagster as dg\n\n\n@dg.definitions\ndef defs():\n"
+        "    return dg.load_from_defs_folder(path_within_project=Path(__file__).parent)\n"
+    )
+    settings = folder / "defs" / "chain" / "defs.yaml"
+    lines = "type: lc_assets.components.CorpusChain\nattributes:\n  lake: lake\n"
+
+    def said(*words: str) -> tuple[int, str]:
+        ended = subprocess.run(
+            [Path(sys.executable).parent / "dg", *words],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return ended.returncode, ended.stdout + ended.stderr
+
+    settings.write_text(f"{lines}  recipes: mine.toml\n")
+    code, words = said("check", "yaml")
+    assert code == 1
+    assert "'recipes' was unexpected" in words
+    settings.write_text(lines)
+    assert said("check", "yaml")[0] == 0
+    code, words = said("list", "defs", "--json")
+    assert code == 0
+    assert all(f'"{key.to_user_string()}"' in words for key in ASSET_OF.values())
