@@ -37,6 +37,10 @@ settings.register_profile(
 settings.load_profile(os.environ.get("LC_HYPOTHESIS", "default"))
 
 
+collect_ignore = ["maxtext_peer.py"]
+"""Imports MaxText, which has an environment of its own."""
+
+
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Run the whole suite in up to four processes, two gigabytes each; run a part of it,
     benchmarks, and whatever prints (``-s``) in this process.

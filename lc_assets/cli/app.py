@@ -68,6 +68,21 @@ MEGATRON_COMMANDS = {
 }
 
 
+class OneFieldCommand(TyperCommand):
+    """A command that refuses an option which names a field, such as ``--text-field``, when it is
+    given twice: the first field would be left out without a word. Other options may be repeated,
+    and the last counts.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments."""
+        _, _, given = self.make_parser(ctx).parse_args(args=[*args])
+        for one in given:
+            if (one.name or "").endswith("_field") and given.count(one) > 1:
+                raise typer.BadParameter("given twice; it takes one field", ctx, one)
+        return super().parse_args(ctx, args)
+
+
 class LazyCommand(TyperCommand):
     """A command whose module is imported when it is used."""
 
@@ -86,9 +101,9 @@ class LazyCommand(TyperCommand):
         single = typer.Typer(
             add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
         )
-        single.command(self.name, help=words, epilog=f"\b\nExample: {example}")(
-            with_reports(with_options(function))
-        )
+        single.command(
+            self.name, cls=OneFieldCommand, help=words, epilog=f"\b\nExample: {example}"
+        )(with_reports(with_options(function)))
         return typer.main.get_command(single)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:

@@ -148,6 +148,13 @@ def test_what_is_not_there_is_one_sentence_and_2(lc, tmp_path):
     assert said.err.splitlines() == [f"{tmp_path}/nowhere: nothing is there"]
 
 
+def test_a_field_given_twice_is_refused(lc, tmp_path):
+    """Else the first field would be dropped without a word."""
+    said = lc("tokenize", tmp_path, tmp_path, "--text-field", "title", "--text-field", "body")
+    assert said.code == 2
+    assert "'--text-field': given twice; it takes one field" in said.err
+
+
 def test_what_is_broken_is_one_sentence_and_1(lc, tmp_path):
     broken = tmp_path / "rows.parquet"
     broken.write_bytes(b"PAR1 but no more")
