@@ -21,20 +21,20 @@ from lc_assets.stages.lineage.spans import Span
 from lc_assets.stages.lineage.tracing import pieces_between, rows_of_array
 
 TRAIN = "train.zarr"
-TITAN = "--dataloader."
-"""Launch arguments of torchtitan name the data by arguments that begin so."""
+TORCHTITAN = "--dataloader."
+"""How the arguments begin by which a launch of torchtitan names its data."""
 
 
-def is_titans(path: Path) -> bool:
+def is_torchtitan_launch(path: Path) -> bool:
     """Whether a file has launch arguments of torchtitan.
 
     Raises:
         BadInput: if it cannot be read.
     """
-    return any(word.startswith(TITAN) for word in words_in(path))
+    return any(word.startswith(TORCHTITAN) for word in words_in(path))
 
 
-def read_titan_launch(path: Path, n_ranks: int) -> tuple[DataSet, int, int, int]:
+def read_torchtitan_launch(path: Path, n_ranks: int) -> tuple[DataSet, int, int, int]:
     """Read a file of torchtitan's launch arguments, with the names of
     `lc_assets.loaders.torchtitan.RowLoader.Config`.
 
@@ -48,9 +48,9 @@ def read_titan_launch(path: Path, n_ranks: int) -> tuple[DataSet, int, int, int]
     for name in ("seq-len", "local-batch-size"):
         parser.add_argument(f"--training.{name}", dest=name, type=int, required=True)
     parser.add_argument("--training.global-batch-size", dest="batch", type=int, default=-1)
-    parser.add_argument(f"{TITAN}dataset-path", dest="path", required=True)
-    parser.add_argument(f"{TITAN}dataset-split", dest="split", default="train")
-    parser.add_argument(f"{TITAN}release", dest="release")
+    parser.add_argument(f"{TORCHTITAN}dataset-path", dest="path", required=True)
+    parser.add_argument(f"{TORCHTITAN}dataset-split", dest="split", default="train")
+    parser.add_argument(f"{TORCHTITAN}release", dest="release")
     found = vars(parser.parse_known_args([_dashed(word) for word in words_in(path)])[0])
     data = open_data_set(found["path"], found["split"], release=found["release"])
     own = found["local-batch-size"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lc_assets
-from lc_assets.api.row_steps import read_titan_launch, served_rows
+from lc_assets.api.row_steps import read_torchtitan_launch, served_rows
 from lc_assets.builds.tables import read_table
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
@@ -99,7 +99,7 @@ def test_torchtitans_ranks_get_what_the_command_lists(lc, path, tmp_path):
         )
         for rank in range(2)
     ]
-    data, context, batch, own = read_titan_launch(file, 2)
+    data, context, batch, own = read_torchtitan_launch(file, 2)
     n_steps = len(data.loader(batch_rows=4, context_tokens=context)) // 2
     for iteration in range(1, n_steps + 1):
         step = Step(iteration=iteration, batch=batch, micro_batch=own, n_ranks=2)
@@ -140,4 +140,4 @@ def test_what_there_is_not_is_refused(lc, published_lake, tmp_path):
         assert (found.code, said in found.err) == (2, True), found.err
     file.write_text("--dataloader.dataset_path x")
     with pytest.raises(BadInput, match="seq-len"):
-        read_titan_launch(file, 1)
+        read_torchtitan_launch(file, 1)

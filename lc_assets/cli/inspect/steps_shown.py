@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lc_assets.api.row_steps import is_titans, read_titan_launch, served_rows
+from lc_assets.api.row_steps import is_torchtitan_launch, read_torchtitan_launch, served_rows
 from lc_assets.cli.inspect.trace_shown import SHOWN_TOKENS, token_ranges
 from lc_assets.cli.printing import say, shortened, table, visible
 from lc_assets.cli.reports import report
@@ -28,7 +28,7 @@ def _read_step(path: Path, iteration: int, n_ranks: int) -> tuple[Launch, Step, 
 
 def trace_seen(path: Path, iteration: int) -> None:
     """How much of each data set a launch of Megatron has served up to the end of a step."""
-    if is_titans(path):
+    if is_torchtitan_launch(path):
         raise BadInput("--seen-until is of Megatron's launches: torchtitan reads rows in order")
     launch, step, cache = _read_step(path, iteration, 1)
     found = seen(launch, step, cache)
@@ -41,8 +41,8 @@ def trace_seen(path: Path, iteration: int) -> None:
 
 def trace_step(path: Path, iteration: int, n_ranks: int) -> None:
     """From a step of a launch of Megatron or torchtitan to the documents that it trains on."""
-    if is_titans(path):
-        data, context, batch, own = read_titan_launch(path, n_ranks)
+    if is_torchtitan_launch(path):
+        data, context, batch, own = read_torchtitan_launch(path, n_ranks)
         step = Step(iteration=iteration, batch=batch, micro_batch=own, n_ranks=n_ranks)
         _show(list(served_rows(data, step, context)), step)
         return
