@@ -82,8 +82,9 @@ class GriddingSettings(Settings):
             the effect.
         chunk_tokens: tokens of a chunk's rows; divides 65,536.
         zstd_level: compression level.
-        codec: ``zstd``; or ``ranked``, which is smaller and is decoded as fast, but other programs
-            than zarr-python with this package installed do not read it: docs/formats/ranked.md.
+        codec: ``zstd``; or ``ranked``, which is smaller and decoded nearly as fast, but other
+            programs than zarr-python with this package installed do not read it:
+            docs/formats/ranked.md.
     """
 
     row_tokens: Tokens = ROW_TOKENS
