@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lc_assets.execution.processes import IDLE_POOL
 from lc_assets_tests.cli.command_world import files_to_read, words_of
 
 MAKER, READER, GROUP, OTHER_GROUP = 65_501, 65_502, 65_501, 65_502
@@ -35,7 +36,8 @@ WRITING = (
 @contextlib.contextmanager
 def acting_as(user: int, group: int, umask: int) -> Iterator[None]:
     """Take another user's rights to files, and a umask."""
-    gc.collect()  # root's semaphores, which the other user could not remove
+    IDLE_POOL.clear()  # root's workers and semaphores, which the other user could not remove
+    gc.collect()
     before = os.umask(umask)
     groups = os.getgroups()
     os.setgroups([])
