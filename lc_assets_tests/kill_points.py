@@ -45,7 +45,9 @@ from lc_assets.stages import file_lakes
 file_lakes._INTERPRETED_BYTES = 0  # one process does not mix compiled kernels with interpreted ones
 gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
 points = ctypes.CDLL(None)
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where tests run in background
+# SIGINT is ignored where tests run in background, and then Dagster, in a test before, ignores SIGTERM
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
 
 def do(words=None, cwd=None, printed=None, below=None, output=None, patience=None, **work):
     for module in [module for module in sys.modules.values() if patience and hasattr(module, "BUSY_SECONDS")]:
