@@ -6,6 +6,7 @@ it has changed. To S3 every part is sent with its SHA-256, which the service com
 no checksums, so a published file is verified by reading it.
 """
 
+import functools
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -146,12 +147,17 @@ def require_obstore(url: str) -> None:
 def register_file_system(url: str) -> None:
     """Let fsspec read URLs of S3 and Azure by obstore; what lies beyond a file's end is empty."""
     require_obstore(url)
+    _register(url.partition("://")[0])
+
+
+@functools.cache  # fsspec keeps a connection for each class
+def _register(scheme: str) -> None:
     import fsspec
     from obstore.exceptions import GenericError
     from obstore.fsspec import FsspecStore
 
     class Files(FsspecStore):  # type: ignore[misc]
-        protocol = url.partition("://")[0]
+        protocol = scheme
         _cat_ranges = fsspec.asyn.AsyncFileSystem._cat_ranges  # obstore's fails beyond the end
 
         def _open(self, path: str, *args: Any, **options: Any) -> Any:
@@ -166,7 +172,7 @@ def register_file_system(url: str) -> None:
                     raise
                 return b""
 
-    fsspec.register_implementation(Files.protocol, Files, clobber=True)
+    fsspec.register_implementation(scheme, Files, clobber=True)
 
 
 def _each(function: Callable[[One], Result], ones: Sequence[One]) -> list[Result]:
