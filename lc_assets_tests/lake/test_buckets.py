@@ -53,16 +53,24 @@ def bucket(server):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Files of several sizes, one of them larger than a part."""
-    home = tmp_path / "files"
+    return files_of_several_sizes(tmp_path / "files", 9 << 20)
+
+
+def files_of_several_sizes(home, n_large):
+    """Fill a folder; one of its files is larger than a part."""
     (home / "deep").mkdir(parents=True)
     (home / "empty").write_bytes(b"")
     (home / "deep" / "small.bin").write_bytes(b"small")
-    (home / "large.bin").write_bytes(os.urandom(9 << 20))
+    (home / "large.bin").write_bytes(os.urandom(n_large))
     return home
 
 
 def test_an_object_is_written_only_over_the_state_it_follows_upon(bucket):
+    require_ordered_writes(bucket)
+
+
+def require_ordered_writes(bucket):
+    """An object is written over the state that the writer has seen, and over no other."""
     assert bucket.read("a") is None
     assert bucket.generation("a") == ""
     bucket.write("a", b"one", after="")

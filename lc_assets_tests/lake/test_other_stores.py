@@ -21,7 +21,14 @@ from lc_assets.lake.receipts import version_files
 from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.bucket_server import CLOSED, CUT, LOST, SLOW
 from lc_assets_tests.builders import build
-from lc_assets_tests.lake.test_buckets import _must_not_run, _two_files, lines_stage, workshop_at
+from lc_assets_tests.lake.test_buckets import (
+    _must_not_run,
+    _two_files,
+    files_of_several_sizes,
+    lines_stage,
+    require_ordered_writes,
+    workshop_at,
+)
 from lc_assets_tests.named_draws import rng_for
 from lc_assets_tests.other_stores import StoreServer, store_server
 
@@ -65,26 +72,11 @@ def machine(url, tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    home = tmp_path / "files"
-    (home / "deep").mkdir(parents=True)
-    (home / "empty").write_bytes(b"")
-    (home / "deep" / "small.bin").write_bytes(b"small")
-    (home / "large.bin").write_bytes(os.urandom(12 << 20))
-    return home
+    return files_of_several_sizes(tmp_path / "files", 12 << 20)
 
 
 def test_an_object_is_written_only_over_the_state_it_follows_upon(bucket):
-    assert bucket.read("a") is None
-    assert bucket.generation("a") == ""
-    bucket.write("a", b"one", after="")
-    first = bucket.read("a")
-    assert first.content == b"one"
-    assert first.generation == bucket.generation("a") != ""
-    bucket.write("a", b"two", after=first.generation)
-    for late in ("", first.generation):
-        with pytest.raises(Busy, match="another run has published"):
-            bucket.write("a", b"three", after=late)
-    assert bucket.read("a").content == b"two"
+    require_ordered_writes(bucket)
 
 
 def test_files_go_up_in_parts_and_come_down_unchanged(

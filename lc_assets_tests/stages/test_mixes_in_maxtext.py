@@ -6,16 +6,13 @@ import json
 import os
 import subprocess
 
-import msgspec
 import pytest
 
 import lc_assets
-from lc_assets.builds.settings.rows import MixSettings
 from lc_assets.loaders.random_access import RowRecords
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.mixes.blended_mix import read_mix
-from lc_assets_tests.stages.test_mixes_in_megatron import digest_of, mixes_of, samples_of
-from lc_assets_tests.stages.test_mixes_of_long_and_short import mixed
+from lc_assets_tests.stages.test_mixes_in_megatron import digest_of, lake_of_mixes, samples_of
 
 pytestmark = [pytest.mark.network, pytest.mark.timeout(600)]
 PEER = "lc_assets_tests.maxtext_peer"
@@ -42,13 +39,8 @@ def ask():
 @pytest.fixture(scope="module")
 def lake(published_lake, tmp_path_factory):
     """A copy of the lake with some of the mixes that Megatron is given."""
-    first, second = sorted(published_lake.context.lake.published("megatron_rows"))[:2]
-    mixes = {
-        name: msgspec.convert(settings, MixSettings)
-        for name, settings in mixes_of(first, second).items()
-        if not name.startswith("goes-on")
-    }
-    return mixed(published_lake, tmp_path_factory.mktemp("mixes"), mixes)
+    folder = tmp_path_factory.mktemp("mixes")
+    return lake_of_mixes(published_lake, folder, lambda name: not name.startswith("goes-on"))
 
 
 @pytest.mark.parametrize("name", ["by-weights", "many-epochs", "of-parts-sized", "moving"])

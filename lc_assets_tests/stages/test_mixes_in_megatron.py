@@ -82,12 +82,18 @@ def megatron(request):
 @pytest.fixture(scope="module")
 def lake(published_lake, tmp_path_factory):
     """A copy of the lake with mixes of all kinds."""
+    return lake_of_mixes(published_lake, tmp_path_factory.mktemp("mixes"), lambda _name: True)
+
+
+def lake_of_mixes(published_lake, folder, are_wanted):
+    """A copy of a lake with those of the mixes that are wanted, by name."""
     first, second = sorted(published_lake.context.lake.published("megatron_rows"))[:2]
     mixes = {
         name: msgspec.convert(settings, MixSettings)
         for name, settings in mixes_of(first, second).items()
+        if are_wanted(name)
     }
-    return mixed(published_lake, tmp_path_factory.mktemp("mixes"), mixes)
+    return mixed(published_lake, folder, mixes)
 
 
 @pytest.mark.parametrize("name", list(mixes_of("", "")))
