@@ -45,9 +45,14 @@ def staging_path(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def publish(path: Path) -> Iterator[Path]:
+def publish(path: Path, *, flush_names: bool = True) -> Iterator[Path]:
     """Hand out a temporary path; rename that file to ``path`` if the block succeeds, else remove
     it.
+
+    Args:
+        path: the file.
+        flush_names: whether the folder is flushed, so that the file's name survives a power cut;
+            callers that publish many files into one folder call `flush` once instead.
 
     >>> import tempfile
     >>> greeting = Path(tempfile.mkdtemp()) / "greeting.txt"
@@ -68,7 +73,8 @@ def publish(path: Path) -> Iterator[Path]:
             flush(staging)
             staging.replace(path)
             PUBLISHED.get([]).append(path)
-            flush(path.parent)
+            if flush_names:
+                flush(path.parent)
         finally:
             staging.unlink(missing_ok=True)
 
@@ -98,9 +104,9 @@ def publish_folder(folder: Path) -> Iterator[Path]:
             shutil.rmtree(draft, ignore_errors=True)
 
 
-def publish_bytes(path: Path, content: bytes) -> None:
-    """Publish ``content`` as the whole file at ``path``."""
-    with publish(path) as staging:
+def publish_bytes(path: Path, content: bytes, *, flush_names: bool = True) -> None:
+    """Publish ``content`` as the whole file at ``path``; see `publish`."""
+    with publish(path, flush_names=flush_names) as staging:
         staging.write_bytes(content)
 
 

@@ -252,8 +252,11 @@ class Request(NamedTuple):
         >>> requested(launch, lambda split, part: 9)[0].stem(launch, {})
         'f464cdd8937a60fd462ca47c99b762fa-GPTDataset-train'
         """
-        content = self.description(launch, tokenizer).encode()
-        digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        return self.stem_of(self.description(launch, tokenizer))
+
+    def stem_of(self, description: str) -> str:
+        """The `stem` under a description that was made before: that of a large blend takes long."""
+        digest = hashlib.md5(description.encode(), usedforsecurity=False).hexdigest()
         kind = "GPTDataset" if self.weights is None else "BlendedDataset"
         return f"{digest}-{kind}-{self.split}"
 

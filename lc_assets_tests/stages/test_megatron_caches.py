@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lc_assets import publishing
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.megatron.gpt_index import MANIFEST, SEQUENCES
@@ -29,6 +30,7 @@ from lc_assets.stages.megatron.caching import (
     look_at_cache,
     with_versions,
 )
+from lc_assets.publishing import STAGING_PREFIX
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "megatron" / "caches.json").read_text())
 IDENTITY = {"this": GOLDEN["identity"]}
@@ -86,6 +88,27 @@ def test_what_is_built_is_found_and_not_built_again(data):
         "found"
     }
     assert {path.name: path.stat().st_mtime_ns for path in cache.glob("*Dataset*")} == stamps
+
+
+def test_the_folders_names_are_flushed_once_for_all_files(data, monkeypatch):
+    """Each file's bytes are, before it has its name; the names, after the last index and with each
+    of the two lists of data sets.
+    """
+    flushed, flush = [], publishing.flush
+
+    def counted(path):
+        flushed.append(path.name)
+        flush(path)
+
+    monkeypatch.setattr(publishing, "flush", counted)
+    cache = Path("cache")
+    build_cache(launched(WORDS), IDENTITY, cache, executor=EXECUTOR)
+    files = [path.name for path in cache.iterdir()]
+    of_files = [name.split("-", 2)[2] for name in flushed if name.startswith(STAGING_PREFIX)]
+    assert sorted(of_files) == sorted(files)
+    names = [number for number, name in enumerate(flushed) if name == cache.name]
+    assert len(names) == 2
+    assert names[0] > max(number for number, name in enumerate(flushed) if "Dataset" in name)
 
 
 def test_several_versions_share_the_arrays(data):

@@ -64,14 +64,15 @@ def read_npy(
     return array
 
 
-def write_npy(path: Path, array: Array) -> None:
-    """Write an array as a whole file, as `numpy.save` does, without a second copy of it in memory.
+def write_npy(path: Path, array: Array, *, flush_names: bool = True) -> None:
+    """Write an array as a whole file, as `numpy.save` does, without a second copy of it in memory;
+    ``flush_names``: see `publish`.
 
     Raises:
         StorageFull: if the disk is full.
         NotWritable: if the folder cannot be written to.
     """
-    with publish(path) as staging, staging.open("wb") as stream:
+    with publish(path, flush_names=flush_names) as staging, staging.open("wb") as stream:
         # Into a file NumPy would write by itself, with errors that do not say what is wrong.
         file = SimpleNamespace(write=stream.write)
         np.lib.format.write_array(file, array, version=(1, 0), allow_pickle=False)

@@ -83,7 +83,8 @@ def entry_files(cache: Path, stem: str, names: Sequence[str]) -> list[Path]:
 def write_entry(
     cache: Path, stems: Mapping[str, str], arrays: Mapping[str, np.ndarray | Path]
 ) -> None:
-    """Write arrays once, and publish them under every stem.
+    """Write arrays once, and publish them under every stem. The folder's names are not flushed: after
+    a power cut, an index of which a name is missing is built again.
 
     Args:
         cache: the folder.
@@ -95,12 +96,12 @@ def write_entry(
         if isinstance(array, Path):
             publish_linked(array, path)
         else:
-            write_npy(path, array)
+            write_npy(path, array, flush_names=False)
     for files in others:
         for source, path in zip(first[1:], files[1:], strict=True):
             publish_linked(source, path)
     for (path, *_), text in zip([first, *others], stems.values(), strict=True):
-        publish_bytes(path, text.encode())
+        publish_bytes(path, text.encode(), flush_names=False)
 
 
 def read_manifest(cache: Path) -> dict[str, PrefixFacts]:
@@ -122,7 +123,7 @@ def read_manifest(cache: Path) -> dict[str, PrefixFacts]:
 
 def write_manifest(cache: Path, facts: Mapping[str, PrefixFacts]) -> None:
     """Write the facts of the data sets, for this package and for
-    ``--per-dataset-sequences-path``.
+    ``--per-dataset-sequences-path``; all names in the folder survive a power cut then.
     """
     sequences = {prefix: [one.sequences, one.boundaries] for prefix, one in facts.items()}
     for name, value in ((SEQUENCES, sequences), (MANIFEST, facts)):

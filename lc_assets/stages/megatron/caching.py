@@ -262,10 +262,8 @@ def _build(
 ) -> None:
     launch = data_sets.launch
     arrays = _computed(data_sets, request) if made is None else made(request)
-    stems = {
-        request.stem(launch, tokenizer): request.description(launch, tokenizer)
-        for tokenizer in identities.values()
-    }
+    descriptions = [request.description(launch, tokenizer) for tokenizer in identities.values()]
+    stems = {request.stem_of(text): text for text in descriptions}
     write_entry(cache, stems, dict(zip(request.files, arrays, strict=True)))
 
 
