@@ -46,12 +46,23 @@ def is_running(process: int) -> bool:
 
 def processes_of_session(leader: int) -> list[str]:
     """Return the ids of a session's processes that have not ended."""
-    found = []
+    return list(_states_of_session(leader))
+
+
+def cpu_seconds_of_session(leader: int) -> float:
+    """Return the processor time of a session's processes, and of their children that have ended."""
+    ticks = [sum(map(int, fields[11:15])) for fields in _states_of_session(leader).values()]
+    return sum(ticks) / os.sysconf("SC_CLK_TCK")
+
+
+def _states_of_session(leader: int) -> dict[str, list[str]]:
+    """The fields of ``/proc/PID/stat`` after the name, by id of the process (`man proc`)."""
+    found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            state, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
+            fields = stat.read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if int(session) == leader and state != "Z":
-            found.append(stat.parent.name)
+        if int(fields[3]) == leader and fields[0] != "Z":
+            found[stat.parent.name] = fields
     return found

@@ -26,6 +26,7 @@ from lc_assets.lake.lake import Lake
 from lc_assets.orchestration.automation import KINDS
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import deduplication, recipe_file, tiny_recipe, tiny_upstream
+from lc_assets_tests.processes import cpu_seconds_of_session
 
 ROOT = Path(__file__).parents[2]
 TAGS = ("0000/en_head", "0001/en_head")
@@ -101,6 +102,10 @@ class Deployment:
                 stderr=log,
                 start_new_session=True,
             )
+
+    def cpu_seconds(self) -> float:
+        """The processor time of what `start` has started, until now."""
+        return cpu_seconds_of_session(self.process.pid) if self.process else 0.0
 
     def command(self, name: str, *arguments: str) -> str:
         """Run a command of Dagster's to its end."""
@@ -179,15 +184,13 @@ class Since:
     """What has been built since this was made."""
 
     def __init__(self, deployment: Deployment) -> None:
-        self.deployment, self.before, self.runs_before = (
-            deployment,
-            len(deployment.built()),
-            len(deployment.runs()),
-        )
+        self.deployment, self.built_before = deployment, len(deployment.built())
+        self.runs_before = {run.run_id for run in deployment.runs()}
+        self.cpu_seconds_before = deployment.cpu_seconds()
 
     def built(self) -> list[Built]:
         """The materializations."""
-        return self.deployment.built()[self.before :]
+        return self.deployment.built()[self.built_before :]
 
     def counts(self) -> Counter[str]:
         """How often each partition was materialized."""
@@ -195,7 +198,23 @@ class Since:
 
     def n_runs(self) -> int:
         """How many runs there were, whatever became of them."""
-        return len(self.deployment.runs()) - self.runs_before
+        return len(self.deployment.runs()) - len(self.runs_before)
+
+    def costs(self) -> str:
+        """Runs, steps that succeeded, materializations, and the processor time of all processes,
+        those of the daemon and of the code server among them.
+        """
+        with self.deployment.instance() as instance:
+            stats = [
+                instance.get_run_stats(run.run_id)
+                for run in instance.get_runs()
+                if run.run_id not in self.runs_before
+            ]
+        return (
+            f"{len(stats)} runs, {sum(one.steps_succeeded for one in stats)} steps, "
+            f"{len(self.built())} materializations, "
+            f"{self.deployment.cpu_seconds() - self.cpu_seconds_before:.0f} CPU-s"
+        )
 
 
 def _script(name: str) -> str:

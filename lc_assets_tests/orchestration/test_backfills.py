@@ -13,7 +13,7 @@ from lc_assets.orchestration.staleness import newest_of, warned_of
 from lc_assets.stages.catalogue import STAGES
 from lc_assets_tests.builders import deduplication
 from lc_assets_tests.orchestration.launched_runs import ask, free_port
-from lc_assets_tests.orchestration.real_daemon import Deployment
+from lc_assets_tests.orchestration.real_daemon import Deployment, Since
 from lc_assets_tests.processes import wait_until
 
 LOCATION = "lc_assets.definitions"
@@ -97,6 +97,7 @@ def test_chosen_snapshots_are_built_and_nothing_else(served):
     preview = ask(port, PREVIEW, assets=assets, keys=[OTHER])["assetBackfillPreview"]
     assert [found["partitions"]["partitionKeys"] for found in preview] == [[OTHER]] * len(assets)
 
+    since = Since(deployment)
     asked = ask(port, BACKFILL, assets=assets, keys=CHOSEN)["launchPartitionBackfill"]
     states = []
 
@@ -108,12 +109,15 @@ def test_chosen_snapshots_are_built_and_nothing_else(served):
     deployment.wait(has_ended, 1500)
     assert states[-1] == "COMPLETED_SUCCESS"
     assert len(deployment.runs()) == len(CHOSEN)
+    print(f"\ntwo of three snapshots: {since.costs()}")
     expected = {f"{name}/{key}" for name in names for key in CHOSEN}
     assert {one.name for one in deployment.built()} == expected | {"withdrawn_documents/all"}
 
+    since = Since(deployment)
     run = ask(port, LAUNCH, job="snapshot", location=LOCATION, key=OTHER)["launchRun"]
     assert run["__typename"] == "LaunchRunSuccess", run
     deployment.wait(lambda: len(deployment.runs()) == len(CHOSEN) + 1, 1500)
+    print(f"a single run of the third: {since.costs()}")
     assert Counter(found.status.value for found in deployment.runs()) == {"SUCCESS": 3}
     assert {f"{name}/{OTHER}" for name in names} <= {one.name for one in deployment.built()}
 

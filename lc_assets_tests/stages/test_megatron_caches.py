@@ -24,13 +24,13 @@ from lc_assets.mixing.cache_names import (
     sources_of,
     split_bounds,
 )
+from lc_assets.publishing import STAGING_PREFIX
 from lc_assets.stages.megatron import caching
 from lc_assets.stages.megatron.caching import (
     build_cache,
     look_at_cache,
     with_versions,
 )
-from lc_assets.publishing import STAGING_PREFIX
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "megatron" / "caches.json").read_text())
 IDENTITY = {"this": GOLDEN["identity"]}

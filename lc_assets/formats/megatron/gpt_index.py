@@ -83,8 +83,8 @@ def entry_files(cache: Path, stem: str, names: Sequence[str]) -> list[Path]:
 def write_entry(
     cache: Path, stems: Mapping[str, str], arrays: Mapping[str, np.ndarray | Path]
 ) -> None:
-    """Write arrays once, and publish them under every stem. The folder's names are not flushed: after
-    a power cut, an index of which a name is missing is built again.
+    """Write arrays once, and publish them under every stem. The folder's names are not flushed:
+    after a power cut, an index of which a name is missing is built again.
 
     Args:
         cache: the folder.
