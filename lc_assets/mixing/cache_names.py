@@ -88,8 +88,7 @@ class Launch:
         split: as written, such as ``98,2,0``: the shares of all splits in the same sources. None if
             each split has sources of its own.
         surplus: Megatron's ``mid_level_dataset_surplus``.
-        several_validation_sets: Megatron's ``--multiple-validation-sets``: the sources of valid are
-            not blended.
+        several_validation_sets: ``--multiple-validation-sets``: the sources of valid stay apart.
     """
 
     sequence_length: int
@@ -199,8 +198,7 @@ class Request(NamedTuple):
     Attributes:
         split: name of the split.
         parts: the source, or the sources in the order of the data sets' numbers.
-        weights: None for an index; of a blend, shares if it has a size, else the samples of each
-            source, all of which it takes.
+        weights: None for an index; shares of a blend with a size, else all samples of each source.
         size: samples of the blend, or None.
     """
 
