@@ -22,7 +22,12 @@ from lc_assets.errors import CorruptFile, LcError
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.versions import Published
-from lc_assets.orchestration.metadata import definition_of, result_of
+from lc_assets.orchestration.metadata import (
+    config_of,
+    definition_of,
+    refuse_other_settings,
+    result_of,
+)
 from lc_assets.orchestration.resources import BuildContextResource, without_notices
 from lc_assets.orchestration.sensors import observation
 from lc_assets.sources.settings import source_name
@@ -86,6 +91,7 @@ def asset_of(
         name=stage.name,
         description=stage.description,
         metadata=definition_of(stage, recipe),
+        config_schema=config_of(stage, recipe),
         group_name=stage.group,
         kinds=set(stage.kinds),
         pool=stage.pool,
@@ -106,6 +112,7 @@ def asset_of(
     ) -> dg.MaterializeResult:
         key = GLOBAL if partitions is None else context.partition_key
         with build_context.open(context.log) as opened:
+            refuse_other_settings(stage, recipe, context.op_execution_context.op_config)
             _build_whole(context, opened, stage, snapshots)
             state = stage.state(opened, parse_snapshot(key)) if stage.state else None
             for name in outside:

@@ -26,6 +26,7 @@ from lc_assets.builds.showing import (
     plot_of,
 )
 from lc_assets.builds.stage import Built, Stage
+from lc_assets.errors import BadInput
 from lc_assets.orchestration.resources import without_notices
 
 STATE = "upstream_state"
@@ -162,9 +163,43 @@ def definition_of(stage: Stage, recipe: Recipe) -> dict[str, Any]:
     with without_notices():
         where = dg.LocalFileCodeReference(file_path=file, line_number=line, label=stage.name)
         references = dg.CodeReferencesMetadataValue(code_references=[where])
-    settings = msgspec.to_builtins(getattr(recipe, stage.name, None))
+    settings = settings_of(stage, recipe)
     shown = {"settings": dg.MetadataValue.json(settings)} if settings else {}
     return {"dagster/code_references": references, **shown, **columns_of(stage, None)}
+
+
+def settings_of(stage: Stage, recipe: Recipe) -> dict[str, Any]:
+    """A stage's section of the recipe, as JSON has it; empty if it has none."""
+    settings = msgspec.json.encode(getattr(recipe, stage.name, None))
+    return msgspec.json.decode(settings) or {}
+
+
+def config_of(stage: Stage, recipe: Recipe) -> dict[str, dg.Field] | None:
+    """What the launchpad shows of a stage's settings: each with its value in the recipe; None if
+    there are none.
+    """
+    said = "The recipe's value. A run with another one fails: change the recipe instead."
+    fields = {
+        name: dg.Field(dg.Any, default_value=value, description=said)
+        for name, value in settings_of(stage, recipe).items()
+    }
+    return fields or None
+
+
+def refuse_other_settings(stage: Stage, recipe: Recipe, config: Mapping[str, Any] | None) -> None:
+    """Compare a run's configuration with the recipe, from which the planner knows what is out of
+    date.
+
+    Raises:
+        BadInput: at the first setting that is not the recipe's.
+    """
+    settings = settings_of(stage, recipe)
+    for name, value in (config or {}).items():
+        if value != settings[name]:
+            raise BadInput(
+                f"{stage.name}.{name} is {value!r} in this run's configuration, {settings[name]!r} "
+                "in the recipe: change the recipe, reload the code location and launch again"
+            )
 
 
 def columns_of(stage: Stage, shown: pa.Schema | None) -> dict[str, Any]:

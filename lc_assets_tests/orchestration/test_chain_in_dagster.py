@@ -8,6 +8,7 @@ from pathlib import Path
 import dagster as dg
 import msgspec
 import pytest
+from dagster._config import process_config
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.execution.asset_backfill import AssetBackfillData
 from dagster._core.loader import LoadingContextForTest
@@ -59,13 +60,14 @@ class CodeLocation:
         self.defs = self.fresh()
 
     def run(
-        self, job: str, key: str | None = None, *, fails: bool = False
+        self, job: str, key: str | None = None, *, fails: bool = False, **config: object
     ) -> dg.ExecuteInProcessResult:
         found = self.defs.resolve_job_def(job).execute_in_process(
             partition_key=key,
             instance=self.instance,
             raise_on_error=False,
-            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+            | {"ops": {name: {"config": given} for name, given in config.items()}},
         )
         assert found.success is not fails, [
             event.message for event in found.all_events if event.is_failure
@@ -453,6 +455,28 @@ def test_an_asset_shows_the_settings_that_a_run_will_use(tmp_path):
         msgspec.json.encode(Recipe().token_grid)
     )
     assert "settings" not in specs["longcrawl"].metadata
+
+
+def test_the_launchpad_shows_the_recipe_and_refuses_other_settings(location):
+    """It shows every setting of every stage that a job builds. A run may repeat them; of another
+    one it says where the setting is changed, and nothing is written.
+    """
+    job = location.defs.resolve_job_def("snapshot")
+    shown = process_config(job.run_config_schema.config_type, {}).value["ops"]
+    recipe = msgspec.json.decode(msgspec.json.encode(location.recipe))
+    sections = {name: found["config"] for name, found in shown.items() if found.get("config")}
+    assert sections == {name: recipe[name] for name in shown if recipe.get(name)}
+    assert "filtered_documents" in sections
+
+    same = recipe["filtered_documents"]
+    failed = location.run(
+        "snapshot", OLD, fails=True, filtered_documents={"min_words": same["min_words"] + 1}
+    )
+    (failure,) = [event for event in failed.all_events if event.event_type_value == "STEP_FAILURE"]
+    said = failure.step_failure_data.user_failure_data.description
+    assert f"filtered_documents.min_words is {same['min_words'] + 1} in this run's" in said
+    assert not materializations(location, "filtered_documents")
+    location.run("snapshot", OLD, filtered_documents=same)
 
 
 def test_a_recipe_names_owners_tags_and_how_long_an_asset_stays_fresh(tmp_path):
