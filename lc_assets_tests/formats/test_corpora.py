@@ -499,3 +499,9 @@ def test_a_text_file_is_one_document_where_it_is_named(tmp_path):
 
 def test_a_document_names_its_text_s_field():
     assert CorpusDocument(id="x", text="y").text_field == "text"
+
+
+def test_an_id_field_that_is_named_alone_gives_the_id(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines_of([{"name": "n", "id": "a", "text": "x"}, {"id": "b", "text": "y"}]))
+    assert [found.own_id for found in read_corpus(path, id_field="name")] == ["n", ""]

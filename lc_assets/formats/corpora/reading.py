@@ -93,7 +93,11 @@ def document_of(
     '7'
     """
     names = (id_field,) if id_field else ID_FIELDS
-    own = next((str(found) for name in names if (found := fields.get(name)) not in (None, "")), "")
+    own = ""
+    for name in names:
+        if (found := fields.get(name)) not in (None, ""):
+            own = str(found)
+            break
     return CorpusDocument(
         id=own or place,
         own_id=own,
@@ -106,9 +110,11 @@ def document_of(
         rest=rest,
         text_field=text_field,
         odd=tuple(
-            name
-            for name, kinds in _KINDS.items()
-            if fields.get(name) is not None and not isinstance(fields[name], kinds)
+            [
+                name
+                for name, kinds in _KINDS.items()
+                if (found := fields.get(name)) is not None and not isinstance(found, kinds)
+            ]
         ),
     )
 
@@ -136,6 +142,7 @@ KNOWN: tuple[str, ...] = (
     "date",
     "perplexity",
 )
+_IS_KNOWN = frozenset(KNOWN)
 
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
@@ -158,7 +165,9 @@ def _document(line: bytes | None, place: str, options: ReadingOptions) -> Corpus
     try:
         fields = _fields(line.removeprefix(BOM_UTF8))
         there = [
-            name for name in TEXT_FIELDS if bytes(memoryview(fields.get(name, b""))[:1]) == b'"'
+            name
+            for name in TEXT_FIELDS
+            if name in fields and bytes(memoryview(fields[name])[:1]) == b'"'
         ]
         field = text_field_of(there or fields, options.text_field)
         text = _VALUE.decode(fields.pop(field, b"null"))
@@ -170,8 +179,11 @@ def _document(line: bytes | None, place: str, options: ReadingOptions) -> Corpus
         rest.decode(
             "utf-8"
         )  # what is skipped is not looked at; nothing that is not text must be written back
-        names = (*KNOWN, options.id_field)
-        known = {name: _VALUE.decode(fields[name]) for name in names if name in fields}
+        known = {
+            name: _VALUE.decode(value)
+            for name, value in fields.items()
+            if name in _IS_KNOWN or name == options.id_field
+        }
     except (CorruptFile, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "not JSON"
     if not isinstance(text, str):
