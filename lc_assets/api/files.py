@@ -31,12 +31,15 @@ class Reading(TypedDict, total=False):
         text_field: where a record's text is; by default ``raw_content``, ``text`` or ``content``.
         broken: what to do about a file that cannot be read; ``skip`` counts it.
         killed: what to do about a document that needs more memory than there is.
+        shard_bytes: size of the shards of larger files, see
+            `lc_assets.sources.settings.SourceSettings`.
         workers: processes; by default one per processor.
     """
 
     text_field: str | None
     broken: Literal["skip", "fail"]
     killed: Literal["fail", "skip"]
+    shard_bytes: int
     workers: int | None
 
 

@@ -2,12 +2,12 @@
 decomposed.
 """
 
-import re
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
+from lc_assets.cli.options import bytes_of
 from lc_assets.cli.printing import facts, say, sized, table
 from lc_assets.errors import BadInput, known_names
 from lc_assets.formats.megatron.idx import bin_path
@@ -101,9 +101,6 @@ def blend(
     shown = [f"{n:,}" for _, n in taken[:SHOWN]] + ["…"] * (len(taken) > SHOWN)
     say(f"{n_samples:,} samples = {' + '.join(shown)}")
     facts([("written to", str(out))])
-
-
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def merge(
@@ -217,18 +214,3 @@ def decompose(
         ],
     )
     say(f"written to {output}")
-
-
-def bytes_of(size: str) -> int:
-    """A number of bytes with a unit, in powers of 1,000.
-
-    >>> bytes_of("30GB"), bytes_of("1.5 kB"), bytes_of("512")
-    (30000000000, 1500, 512)
-
-    Raises:
-        BadInput: if it is not a number of bytes.
-    """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", size, re.IGNORECASE)
-    if found is None:
-        raise BadInput(f"{size!r} is no size; write it as 30GB or 500 MB")
-    return int(float(found[1]) * UNITS[found[2].upper()])

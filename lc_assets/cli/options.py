@@ -7,6 +7,7 @@ field of which is an option; and parameters whose default is
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, field, is_dataclass
 from pathlib import Path
@@ -126,6 +127,7 @@ TextField = Annotated[
         help="Where a record's text is; by default raw_content, text or content.",
     ),
 ]
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 Lang = Annotated[str, Option("--lang", help="Language of documents that do not name theirs.")]
 
 
@@ -180,6 +182,14 @@ class Corpus:
             "--killed", help="What to do about a document that needs more memory than there is."
         ),
     ] = "fail"
+    shard_size: Annotated[
+        str,
+        Option(
+            "--shard-size",
+            help="Cut larger uncompressed files of JSON lines into shards of this size, such as "
+            "256MB, which workers share; by default a file is one.",
+        ),
+    ] = "0"
     workers: Workers = None
     notes: list[str] = field(default_factory=list, init=False)
     """What is said at the end of the command."""
@@ -210,6 +220,7 @@ class Corpus:
             text_field=self.text_field,
             broken=self.broken,
             killed=self.killed,
+            shard_bytes=bytes_of(self.shard_size),
             workers=self.workers,
             **how,
         )
@@ -252,6 +263,21 @@ def numbers_of(option: str, words: str) -> tuple[int, ...]:
         return tuple(map(int, words.split(",")))
     except ValueError as error:
         raise BadInput(f"{option} {words}: expected whole numbers, such as 32,128") from error
+
+
+def bytes_of(size: str) -> int:
+    """A number of bytes with a unit, in powers of 1,000.
+
+    >>> bytes_of("30GB"), bytes_of("1.5 kB"), bytes_of("512")
+    (30000000000, 1500, 512)
+
+    Raises:
+        BadInput: if it is not a number of bytes.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", size, re.IGNORECASE)
+    if found is None:
+        raise BadInput(f"{size!r} is no size; write it as 30GB or 500 MB")
+    return int(float(found[1]) * UNITS[found[2].upper()])
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar, cast
 
 import msgspec
 
 from lc_assets.errors import BadInput, CorruptFile, LcError, Unreachable, without_secrets
 from lc_assets.foreign_errors import transport_errors_as_unreachable, without_address
+from lc_assets.line_ranges import LinesOfRange, parsed
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -109,24 +110,25 @@ class Upstream:
         """Identify the file at ``path``; None when there is none.
 
         Args:
-            path: relative to the root.
+            path: relative to the root; may name a range of lines, see `lc_assets.line_ranges`.
             trust_times: identify a local file by its modification time instead of reading it.
 
         Raises:
             Unreachable: when the upstream itself cannot be reached.
         """
         files, root = self._place
-        full = f"{root.rstrip('/')}/{path}"
+        whole, lines = parsed(path)
+        full = f"{root.rstrip('/')}/{whole}"
         try:
             with transport_errors_as_unreachable(f"{self.root}/{path}"):
                 info = files.info(full)
         except FileNotFoundError:
             return None
-        return UpstreamFile(
-            path,
-            -1 if info.get("size") is None else int(info["size"]),
-            self._identity(path, info, trust_times),
-        )
+        n_bytes = -1 if info.get("size") is None else int(info["size"])
+        if lines:
+            with self.open(whole) as stream:
+                n_bytes = LinesOfRange(stream, lines).n_bytes
+        return UpstreamFile(path, n_bytes, self._identity(path, info, trust_times))
 
     def below(self, folder: str) -> list[str] | None:
         """Paths of all files below a folder, sorted; none when it does not exist; None for web
@@ -151,7 +153,7 @@ class Upstream:
 
     @contextlib.contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
-        """Open a file for streaming.
+        """Open a file, or a range of its lines, for streaming.
 
         Raises:
             CorruptFile: when the file is missing; names it.
@@ -160,13 +162,13 @@ class Upstream:
                 read-ahead.
         """
         files, root = self._place
-        where = f"{self.root}/{path}"
+        where, (whole, lines) = f"{self.root}/{path}", parsed(path)
         try:
             with (
                 transport_errors_as_unreachable(where, midway=True),
-                files.open(f"{root.rstrip('/')}/{path}", "rb", block_size=BLOCK_BYTES) as stream,
+                files.open(f"{root.rstrip('/')}/{whole}", "rb", block_size=BLOCK_BYTES) as stream,
             ):
-                yield stream
+                yield cast("BinaryIO", LinesOfRange(stream, lines)) if lines else stream
         except FileNotFoundError as error:
             raise CorruptFile(f"{where}: is missing") from without_address(error)
         except LcError:

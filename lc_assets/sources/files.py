@@ -21,6 +21,7 @@ import msgspec
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import (
     JSON_LINES,
+    PLAIN_JSON_LINES,
     SUFFIXES,
     TEXT,
     CorpusDocument,
@@ -32,6 +33,7 @@ from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.redpajama.lines import bounded_lines
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.upstream import Upstream
+from lc_assets.line_ranges import parsed, ranges_of
 from lc_assets.plugins import plugin
 from lc_assets.records import record
 from lc_assets.sources.settings import SourceSettings
@@ -104,7 +106,20 @@ class FileSource:
                 f"{', '.join(self._suffixes)}"
             )
         names = _shard_names(found[snapshot])
-        return {Shard(snapshot, name): {"documents": path} for path, name in names.items()}
+        parts = [part for path, name in names.items() for part in self._parts(path, name)]
+        _require_unique([name for _, name in parts])
+        return {Shard(snapshot, name): {"documents": path} for path, name in parts}
+
+    def _parts(self, path: str, name: str) -> list[tuple[str, str]]:
+        """Paths and names of the shards of a file."""
+        size, file = self.settings.shard_bytes, self.upstream.local_path(path)
+        whole = not size or self.settings.reader or not path.endswith(PLAIN_JSON_LINES)
+        if whole or file is None or not file.is_file():
+            return [(path, name)]
+        ranges = ranges_of(path, file.stat().st_size, size)
+        if len(ranges) == 1:
+            return [(path, name)]
+        return [(part, f"{name}-{number:05d}") for number, part in enumerate(ranges)]
 
     def state(self, snapshot: SnapshotId) -> str:
         """A partition's state, which changes when one of its files changes according to the
@@ -113,22 +128,26 @@ class FileSource:
         Raises:
             Unreachable: when the place does not answer.
         """
+        size = [self.settings.shard_bytes] if self.settings.shard_bytes else []
         if self.settings.files:
             looked = (self.upstream.look(path, trust_times=True) for path in self.settings.files)
-            return short(digest_of([file and [file.path, file.identity] for file in looked]))
+            return short(
+                digest_of([*size, *(file and [file.path, file.identity] for file in looked)])
+            )
         marks = self.upstream.marks("")
         if marks is None:
             listing = self.upstream.look(self.settings.listing)
             return short(digest_of(listing.identity if listing else None))
         paths = self._by_partition().get(snapshot, [])
-        return short(digest_of({path: marks.get(f"/{path}") for path in paths}))
+        found = {path: marks.get(f"/{path}") for path in paths}
+        return short(digest_of([*size, found] if size else found))
 
     def documents(self, path: str, scratch: Path) -> Iterator[tuple[int, CorpusDocument | Unread]]:
         """Documents of one file with their 0-based numbers; a document that cannot be read is
         replaced by the reason.
 
         Args:
-            path: relative to the source's root.
+            path: relative to the source's root; may name a range of lines.
             scratch: folder for a local copy of a remote file.
 
         Raises:
@@ -136,7 +155,9 @@ class FileSource:
             Unreachable: when it cannot be downloaded.
             BadInput: when a Parquet file has no column for the text.
         """
+        path, lines = parsed(path)
         options = ReadingOptions(
+            lines=lines,
             text_field=self.settings.text_field or None,
             id_field=self.settings.id_field or None,
             quality=self.settings.quality,
@@ -167,7 +188,7 @@ class FileSource:
     def fields_seen(self, path: str, scratch: Path) -> list[str]:
         """Names of the fields of a file's first records, most frequent first; for messages."""
         counts: Counter[str] = Counter()
-        with self.local_copy(path, scratch) as file:
+        with self.local_copy(parsed(path)[0], scratch) as file:
             if not file.name.endswith(JSON_LINES):
                 return []
             with plain_bytes(file) as stream:
@@ -297,9 +318,16 @@ def _shard_names(paths: Iterable[str]) -> dict[str, str]:
         else f"{name[:SHARD_NAME_CHARS].strip('-') or 'file'}-{_short_digest(path)}"
         for path, name in plain.items()
     }
-    if len(set(names.values())) < len(names):
-        raise BadInput(f"files of one partition would get one shard's name: {', '.join(names)}")
+    _require_unique(list(names.values()))
     return names
+
+
+def _require_unique(names: list[str]) -> None:
+    """Refuse names that two shards would have."""
+    if twice := sorted(name for name, n in Counter(names).items() if n > 1):
+        raise BadInput(
+            f"files of one partition would get one shard's name: {', '.join(twice[:10])}"
+        )
 
 
 def _plain_name(path: str) -> str:

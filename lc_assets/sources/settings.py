@@ -43,6 +43,9 @@ class SourceSettings(
         reader: a reader that another package adds, see docs/plugins.md: it reads files that end in
             ``.READER``; by default the kinds above.
         quality: of text extraction from WARC files: ``fast``, or ``high`` with trafilatura.
+        shard_bytes: larger files of JSON lines on this disk, if not compressed, are several shards,
+            each the lines that begin in so many bytes; 0: each file is one. Workers share a file
+            then. Lines are counted, and ids are unique, per shard.
         rules: preset or path of a rule file; overrides `[filtered_documents]`.
         min_words: overrides that of `[filtered_documents]`.
     """
@@ -60,6 +63,7 @@ class SourceSettings(
     identify_language: bool = True
     reader: Annotated[str, msgspec.Meta(pattern="^([a-z0-9][a-z0-9.]*)?$")] = ""
     quality: Literal["fast", "high"] = "fast"
+    shard_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
     rules: str = ""
     min_words: Annotated[int, msgspec.Meta(ge=0, le=2**53)] | None = None
 

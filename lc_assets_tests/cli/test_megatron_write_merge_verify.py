@@ -9,7 +9,7 @@ import struct
 import numpy as np
 import pytest
 
-from lc_assets.cli.megatron import bytes_of
+from lc_assets.cli.options import bytes_of
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.named import vocabulary_of

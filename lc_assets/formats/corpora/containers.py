@@ -23,6 +23,7 @@ from isal import igzip
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
 from lc_assets.formats.unpacking import Allowance
+from lc_assets.line_ranges import LinesOfRange, Range
 from lc_assets.publishing import gzipped
 from lc_assets.vocabulary import Shard
 
@@ -92,7 +93,8 @@ def as_float(value: object) -> float | None:
     return None if isinstance(value, int) and abs(value) > sys.float_info.max else float(value)
 
 
-JSON_LINES = (".jsonl.gz", ".json.gz", ".jsonl.zst", ".json.zst", ".jsonl", ".json")
+PLAIN_JSON_LINES = (".jsonl", ".json")
+JSON_LINES = (".jsonl.gz", ".json.gz", ".jsonl.zst", ".json.zst", *PLAIN_JSON_LINES)
 PARQUET = (".parquet",)
 WET = (".wet.gz", ".wet")
 WARC = (".warc.gz", ".warc")
@@ -111,6 +113,7 @@ class ReadingOptions(NamedTuple):
     id_field: str | None = None
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     quality: Quality = "fast"
+    lines: Range | None = None
 
 
 _READ_BYTES = 1 << 18
@@ -134,8 +137,9 @@ def name_of_places(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def plain_bytes(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading, decompressed when its name ends in ``.gz`` or ``.zst``.
+def plain_bytes(path: Path, lines: Range | None = None) -> Iterator[BinaryIO]:
+    """Open a file for reading, or a range of its lines; decompressed when its name ends in ``.gz``
+    or ``.zst``.
 
     Raises:
         CorruptFile: when compressed bytes are damaged, truncated or missing, also while they are
@@ -146,6 +150,9 @@ def plain_bytes(path: Path) -> Iterator[BinaryIO]:
         io.BufferedReader(path.open("rb", 0), _READ_BYTES) as file,
         contextlib.ExitStack() as stack,
     ):
+        if lines is not None:
+            yield io.BufferedReader(LinesOfRange(file, lines), _READ_BYTES)
+            return
         if not path.name.endswith((".gz", ".zst")):
             yield file
             return

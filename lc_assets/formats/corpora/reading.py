@@ -33,6 +33,7 @@ from lc_assets.formats.corpora.containers import (
     plain_bytes,
 )
 from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
+from lc_assets.line_ranges import Range
 
 TEXT_FIELDS = ("raw_content", "text", "content")
 ID_FIELDS = ("id", "doc_id")
@@ -57,8 +58,9 @@ def read_json_lines(path: Path, options: ReadingOptions) -> Iterator[CorpusDocum
     """Yield the documents of a file of JSON lines, blank ones skipped; see
     `lc_assets.formats.corpora.reading.read_corpus`.
     """
-    places = name_of_places(path)
-    with plain_bytes(path) as stream:
+    part = f"#bytes={options.lines[0]}-{options.lines[1]}" if options.lines else ""
+    places, where = f"{name_of_places(path)}{part}", f"{path}{part}"
+    with plain_bytes(path, options.lines) as stream:
         lines = bounded_lines(stream, options.max_document_bytes)
         names = (f"{places}/{number}" for number in count())
         # Without a name here for the line, which would keep its bytes beside the document's.
@@ -66,7 +68,7 @@ def read_json_lines(path: Path, options: ReadingOptions) -> Iterator[CorpusDocum
             if found == BLANK:
                 continue
             yield (
-                Unread(id=f"{places}/{number}", where=f"{path}, line {number}", why=found)
+                Unread(id=f"{places}/{number}", where=f"{where}, line {number}", why=found)
                 if isinstance(found, str)
                 else found
             )
@@ -241,6 +243,7 @@ def read_corpus(
     id_field: str | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     quality: Quality = "fast",
+    lines: Range | None = None,
 ) -> Iterator[CorpusDocument | Unread]:
     """Yield the documents of one file in order, or an `Unread` for one that cannot be read.
 
@@ -251,12 +254,13 @@ def read_corpus(
         id_field: where a record's id is; by default ``id`` or ``doc_id``.
         max_document_bytes: a longer one is not read.
         quality: of texts out of the pages of a WARC file.
+        lines: of an uncompressed file of JSON lines, the range to read.
 
     Raises:
         BadInput: when the file's kind is not known.
         CorruptFile: when its container is damaged.
     """
-    options = ReadingOptions(text_field, id_field, max_document_bytes, quality)
+    options = ReadingOptions(text_field, id_field, max_document_bytes, quality, lines)
     if path.name.endswith(JSON_LINES):
         return read_json_lines(path, options)
     if path.name.endswith(TEXT):
