@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from msgspec import structs
@@ -224,6 +224,8 @@ def tokenize(
     inputs: Paths,
     out: str | Path,
     tokenization: TokenizingSettings | None = None,
+    *,
+    json_keys: Sequence[str] = (),
     **reading: Unpack[Reading],
 ) -> Output:
     """Tokenize documents, one sequence each; byte for byte what Megatron's preprocess_data.py
@@ -233,10 +235,11 @@ def tokenize(
         inputs: files and folders of documents, or lakes.
         out: the folder of the lake to write.
         tokenization: by default GPT-2's tokens of every document that has one.
+        json_keys: fields with texts, each tokenized by itself, as by ``--json-keys`` there.
         reading: see `Reading`.
 
     Returns:
-        `token_documents`: a data set per file.
+        `token_documents`: a data set per file, and per key.
 
     Raises:
         BadInput: when the tokenizer is not known.
@@ -244,7 +247,8 @@ def tokenize(
     settings = tokenization or TokenizingSettings(min_tokens=1)
     settings = structs.replace(settings, tokenizer=located(settings.tokenizer))
     sections = {"token_documents": settings, "token_grid": NONE_HELD_OUT}
-    how = {} if settings.privacy.replace else ANY_LANGUAGE
+    how: dict[str, Any] = {} if settings.privacy.replace else {**ANY_LANGUAGE}
+    how["json_keys"] = json_keys
     return build_over(inputs, out, "token_documents", sections, **how, **reading)
 
 

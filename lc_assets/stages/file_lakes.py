@@ -9,7 +9,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,7 @@ def context_over_files(
     executor: Executor,
     settings: Mapping[str, Any],
     text_field: str | None = None,
+    json_keys: Sequence[str] = (),
     together: bool = False,
     **how: Any,
 ) -> BuildContext:
@@ -100,6 +101,7 @@ def context_over_files(
         executor: runs the tasks.
         settings: sections of the recipe that differ from `ALL_DOCUMENTS`, by name.
         text_field: record field with the text; by default the usual fields.
+        json_keys: several such fields instead: each of an input is a source, ``INPUT_FIELD``.
         together: whether all inputs form one partition, so that pages of different inputs can be
             packed together.
         how: other settings of the sources.
@@ -108,15 +110,18 @@ def context_over_files(
         BadInput: when an input does not exist or contains ``out``, or ``out`` is named like a file
             of documents or holds something other than a lake of these inputs.
     """
+    if json_keys and text_field:
+        raise BadInput("name one text_field or several json_keys, not both")
     if out.name.endswith((*SUFFIXES, *TEXT)) and not out.is_dir():
         raise BadInput(f"{out}: would be a folder, not a file of documents; name it otherwise")
     for path in inputs:
         if out.resolve().is_relative_to(path.resolve()):
             raise BadInput(f"{out} lies in {path}, which is read: name a folder elsewhere")
     sources: dict[str, SourceSettings] = {}
-    for path in inputs:
-        for name, source in _sources_of(path, text_field):
-            sources[_unused(name, sources)] = msgspec.structs.replace(source, **how)
+    for path, field in product(inputs, dict.fromkeys(json_keys) or [text_field]):
+        for name, source in _sources_of(path, field):
+            named = _with_field(name, field) if json_keys and field else name
+            sources[_unused(named, sources)] = msgspec.structs.replace(source, **how)
     if together:
         one = source_of_files(document_files(inputs))
         sources = {TOGETHER: msgspec.structs.replace(one, text_field=text_field or "", **how)}
@@ -224,6 +229,15 @@ def _is_small(recipe: Recipe) -> bool:
         if n_bytes > _INTERPRETED_BYTES:  # without listing the rest of a large folder
             return False
     return all(path.exists() for path in paths)
+
+
+def _with_field(name: str, field: str) -> str:
+    """A source's name that ends in its field, if that is short enough.
+
+    >>> _with_field("documents-of-the-year", "title"), _with_field("web", "text")
+    ('documents-of-t_title', 'web_text')
+    """
+    return f"{name[: max(_MOST_NAME_CHARS - 1 - len(field), 1)]}_{field}"
 
 
 def _unused(name: str, known: Mapping[str, object]) -> str:

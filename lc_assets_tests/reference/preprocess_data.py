@@ -12,7 +12,7 @@ import struct
 import numpy as np
 
 
-def preprocess(source, prefix, encode, *, eod=None, dtype=np.uint16):
+def preprocess(source, prefix, encode, *, key="text", eod=None, dtype=np.uint16):
     """Write ``{prefix}.bin`` and ``.idx`` of a file of JSON lines."""
     lengths = []
     with (
@@ -20,7 +20,7 @@ def preprocess(source, prefix, encode, *, eod=None, dtype=np.uint16):
         prefix.with_name(f"{prefix.name}.bin").open("wb") as out,
     ):
         for line in lines:
-            ids = encode(json.loads(line)["text"])
+            ids = encode(json.loads(line)[key])
             if ids and eod is not None:
                 ids.append(eod)
             tokens = np.array(ids, dtype=dtype)

@@ -77,6 +77,25 @@ def test_the_bytes_are_preprocess_datas(tmp_path, eod):
     assert (counts.kept, counts.extra["tokens"]) == (4, MegatronReader(folder / "a").n_tokens)
 
 
+def test_each_key_is_a_data_set(tmp_path):
+    """With the bytes of preprocess_data.py --json-keys, in a partition named after both."""
+    source = tmp_path / "a.jsonl"
+    lines = [{"text": text, "title": f"{text} 1"} for text in "abc"]
+    source.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    settings = TokenizingSettings(min_tokens=1, append_eod=True)
+    made = corpora.tokenize(
+        source, tmp_path / "out", settings, json_keys=("title", "text"), workers=1
+    )
+    assert list(made.stages["token_documents"]) == ["a_text", "a_title"]
+    for key, built in zip(("text", "title"), made["token_documents"], strict=True):
+        preprocess(source, tmp_path / key, encode, key=key, eod=GPT2_EOT)
+        for end in ("bin", "idx"):
+            wanted = (tmp_path / f"{key}.{end}").read_bytes()
+            assert (built.published.folder / f"a.{end}").read_bytes() == wanted
+    with pytest.raises(BadInput, match="not both"):
+        corpora.tokenize(source, tmp_path / "other", json_keys=("text",), text_field="text")
+
+
 @given(texts=st.lists(HOSTILE_TEXT, min_size=1, max_size=6))
 def test_hostile_texts_are_tiktokens(tmp_path_factory, texts):
     """Empty ones are dropped and counted."""

@@ -35,6 +35,14 @@ def tokenize(
     settings: TokenizingSettings = settings_options(
         TokenizingSettings(min_tokens=1), "tokenizer", "append_eod", "dtype", "min_tokens"
     ),
+    json_keys: Annotated[
+        list[str] | None,
+        Option(
+            "--json-key",
+            help="A field with a text; may be given several times, for a data set of each, as "
+            "preprocess_data.py --json-keys.",
+        ),
+    ] = None,
 ) -> None:
     """Tokenize documents, one sequence each; byte for byte what Megatron's preprocess_data.py
     writes.
@@ -50,7 +58,7 @@ def tokenize(
         print_error(f"warning: {warning}")
     if settings.append_eod and vocabulary.eot is None:
         print_error(f"warning: {vocabulary.name} has no end of text, so none is appended")
-    _show_data_sets(corpus.run(api.tokenize, settings), stored.name)
+    _show_data_sets(corpus.run(api.tokenize, settings, json_keys=json_keys or ()), stored.name)
 
 
 def _show_data_sets(output: Output, dtype: str) -> None:
