@@ -3,8 +3,12 @@
 Attention within pieces costs the squares of their lengths, so rows of equal length differ by any
 factor, and a step takes as long as its most expensive rank. In this order every so many consecutive
 rows are neighbours in cost: whichever number of ranks share them, one row each or several, their
-sums are close. Groups are in random order, and so are the eight parts of a group, neighbours in
-cost too, and their parts, so that fewer ranks are closer; each row comes once.
+sums are close. Groups are in random order, and so are the two halves of a group, neighbours in cost
+too, and their halves, so that steps of fewer rows are closer; each row comes once.
+
+No order of the grouped rows makes the groups' largest ones cost less in sum: the n-th most
+expensive group has one at least as expensive as the first row behind n - 1 groups of the most
+expensive rows.
 
 Source: ProLong (arXiv 2410.02660) sorts batches by the same sum.
 """
@@ -12,8 +16,6 @@ Source: ProLong (arXiv 2410.02660) sorts batches by the same sum.
 import numpy as np
 
 from lc_assets.arrays import Array, Int64s
-
-_PARTS = 8
 
 
 def row_costs(row: Int64s, lengths: Int64s, *, n_rows: int, row_tokens: int) -> Int64s:
@@ -57,9 +59,11 @@ def equal_steps(costs: Array, drawn: Array, n_together: int) -> Int64s:
 
 
 def _in_turns(groups: Int64s, drawn: Array) -> Int64s:
-    """The rows of each group, (group, row), by cost: its eighths in random order, or its rows."""
+    """The rows of each group, (group, row), by cost: its halves in random order, or as many parts
+    as its rows' smallest divisor.
+    """
     n_groups, n_rows = groups.shape
-    n_parts = _PARTS if n_rows % _PARTS == 0 else n_rows
+    n_parts = next((parts for parts in range(2, n_rows) if n_rows % parts == 0), n_rows)
     parts = groups.reshape(n_groups, n_parts, n_rows // n_parts)
     if parts.shape[2] > 1:
         flat = parts.reshape(n_groups * n_parts, parts.shape[2])
