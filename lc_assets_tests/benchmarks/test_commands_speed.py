@@ -15,6 +15,8 @@ from lc_assets.api import corpora, files
 from lc_assets.builds.settings.documents import (
     DocumentSignalSettings,
     FilteringSettings,
+    NearDuplicateSettings,
+    RemovalSettings,
     SignatureSettings,
 )
 from lc_assets.builds.settings.rows import TokenizingSettings
@@ -58,6 +60,17 @@ def measured(path, out):
 
 def deduplicated(path, out):
     return corpora.deduplicate(path, out, workers=1)
+
+
+def removed(path, out):
+    """From texts to the table of removals, of the same settings as ``lc dedup``."""
+    sections = {
+        "document_signatures": SignatureSettings(signatures="fast"),
+        "removed_documents": RemovalSettings(exact=("digest", "text", "url"), prefer=("newest",)),
+        "near_duplicate_pairs": NearDuplicateSettings(),
+    }
+    how = {**corpora.ANY_LANGUAGE, "workers": 1}
+    return files.build_over(path, out, "removed_documents", sections, **how)
 
 
 def tokenized(path, out):

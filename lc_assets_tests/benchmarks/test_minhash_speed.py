@@ -220,7 +220,7 @@ import sys
 from pathlib import Path
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.lake.upstream import Upstream
-from lc_assets.stages.deduplication.document_signatures import SignTask, sign_shard
+from lc_assets.stages.deduplication.signing import SignTask, sign_shard
 from lc_assets_tests.memory import peak_bytes
 from lc_assets.text.duplicates.keys import Shingles
 documents, folder = Path(sys.argv[1]), Path(sys.argv[2])
@@ -228,7 +228,7 @@ shingles = Shingles() if sys.argv[3] == "lc-fast/1" else None
 upstream = Upstream(str(folder))
 task = SignTask(
     documents=documents, folder=folder, upstream=upstream, published=None, shingles=shingles,
-    sketched=None, privacy=PrivacySettings(),
+    sketched=None, keyed=False, privacy=PrivacySettings(),
 )
 counts = sign_shard(task)
 print(counts.seen, peak_bytes() >> 20)

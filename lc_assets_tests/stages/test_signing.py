@@ -9,16 +9,23 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.builds.building import check_input_of
+from lc_assets.builds.checks import documents_files
+from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.settings.documents import (
     NearDuplicateSettings,
     RawSettings,
     SignatureSettings,
 )
+from lc_assets.errors import Mismatch
 from lc_assets.execution.local import LocalExecutor
+from lc_assets.formats.arrays.npy import write_npy
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.sources import redpajama_v2
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.deduplication import document_signatures as signing
+from lc_assets.stages.deduplication import document_signatures as signing, facts as facts_module
+from lc_assets.stages.deduplication.index import facts_path
+from lc_assets.stages.deduplication.signing import TEXTS_SUFFIX
 from lc_assets.stages.documents import document_keys as keying, keyed_texts
 from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of
 from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
@@ -161,6 +168,37 @@ def test_a_text_is_sketched_once(tmp_path, monkeypatch):
         assert len(again) == keying.DIGESTS_AGAIN + (0 if near else made.counts.kept)
         again.clear()
     assert sketches[False] == sketches[True]
+
+
+def test_texts_are_keyed_once(tmp_path, monkeypatch):
+    """As they are signed; where nothing is signed, the index reads the texts, for the same facts."""
+    upstream, facts, read = tiny_upstream(tmp_path / "upstream"), {}, []
+    plain = facts_module.text_facts
+    monkeypatch.setattr(facts_module, "text_facts", lambda *args: read.append(args) or plain(*args))
+    for near in (False, True):
+        sections = deduplication(near=near, exact=("text",))
+        context = tiny_context(tmp_path / f"lake-{near}", upstream=upstream, **sections)
+        signed = ["document_signatures"] if near else []
+        for name in ("raw_snapshot", "filtered_documents", *signed, "signature_index"):
+            made = stage_named(name).build(context, SNAPSHOT)
+        facts[near] = facts_path(made.published.folder, 0).read_bytes()
+        assert len(read) == (0 if near else len(TAGS))
+        read.clear()
+    assert facts[False] == facts[True]
+
+
+def test_keys_of_other_documents_are_refused(tmp_path):
+    context = tiny_context(tmp_path, **deduplication(exact=("text",)))
+    for name in ("raw_snapshot", "filtered_documents", "document_signatures"):
+        made = stage_named(name).build(context, SNAPSHOT)
+    path = made.published.folder / f"{TAGS[0].replace('/', '-')}{TEXTS_SUFFIX}"
+    write_npy(path, np.zeros((1, 3), np.uint64))
+    signed = context.lake.partition("document_signatures", SNAPSHOT).require()
+    check_input = check_input_of(context.lake, signed)
+    assert path.name in signing.every_document_is_signed_or_short(check_input).message
+    documents = documents_files(check_input.only_input("filtered_documents").folder)
+    with pytest.raises(Mismatch, match="1 have keys"):
+        facts_module.write_facts(tmp_path / "f", documents, PrivacySettings(), signed.folder)
 
 
 def test_a_file_that_lost_a_document_is_found(tmp_path):

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from lc_assets.text import words
-from lc_assets.text.duplicates.keys import grams_of, jaccard, shingle_hashes
+from lc_assets.text.duplicates.keys import (
+    Shingles,
+    content_key,
+    grams_of,
+    jaccard,
+    keyed_and_shingled,
+    shingle_hashes,
+    shingled,
+    text_key,
+)
 from lc_assets.text.words import fold, normalize, normalized_utf8
 from lc_assets_tests.reference.minhash import plain_grams
 from lc_assets_tests.strategies import TRICKY_CHARACTERS
@@ -75,6 +84,17 @@ def test_compiled_shingles_are_the_plain_ones(text, n):
     of_bytes, _ = grams_of(text.encode("utf-8", "surrogatepass"), n)
     assert np.array_equal(of_bytes, plain)
     assert np.array_equal(shingle_hashes(text, n), np.unique(plain))
+
+
+@given(TEXT, st.integers(3, 13), st.sampled_from(["words", "characters"]))
+def test_a_text_is_keyed_and_shingled_as_by_itself(text, n, of):
+    """One normalization gives what two give; the key is that of the words' plain hashes."""
+    plain = plain_grams(normalize(text).split(), 1)
+    expected = content_key(np.array(plain, np.uint64).data) if normalize(text) else None
+    for given_text in (text, text.encode("utf-8", "surrogatepass")):
+        key, hashes = keyed_and_shingled(given_text, Shingles(n, of))
+        assert key == text_key(given_text) == expected
+        assert np.array_equal(hashes, shingled(text, Shingles(n, of)))
 
 
 @given(

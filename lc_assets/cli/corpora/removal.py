@@ -27,8 +27,8 @@ from lc_assets.counts import Counts
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.gram_index_files import open_index
 from lc_assets.stages.decontamination.contaminated_documents import IGNORED, INDEX, ITEMS_FILE
-from lc_assets.stages.deduplication.document_signatures import COMPUTED, TOO_SHORT
 from lc_assets.stages.deduplication.removals import CLUSTERS_FILE
+from lc_assets.stages.deduplication.signing import COMPUTED, TOO_SHORT
 
 SHOWN_LINES = 20
 CLUSTER_COLUMNS = ("cluster", "id", "similarity_to_kept", "why")

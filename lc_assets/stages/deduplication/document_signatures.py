@@ -4,31 +4,27 @@ A text is signed as it is tokenized. RedPajama-V2's signatures are of the publis
 read where no personal data are replaced, and joined by id; missing ones are computed bit for bit as
 upstream does.
 Where `document_keys` needs sketches, they are made of the same shingles, ``{shard}.sketches.npy``.
+Where exact duplicates are removed too, ``{shard}.texts.npy`` has the keys of the texts
+(`lc_assets.stages.deduplication.signing.text_facts`).
 The signatures of the first documents of every shard are also recomputed: if upstream's scheme
 differs, published and computed ones are not comparable, and a check fails.
 """
 
-import contextlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from lc_assets.arrays import UInt64s
 from lc_assets.builds.building import run_shards
 from lc_assets.builds.check_runs import by_workers
 from lc_assets.builds.checks import (
     DOCUMENTS_SUFFIX,
-    DocumentsTask,
     documents_files,
     reads_all_upstream_documents,
     shard_counts_match,
 )
 from lc_assets.builds.recipe import Recipe
-from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.builds.stage import (
     SAME_SNAPSHOT,
@@ -38,71 +34,37 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import read_lines, read_table
+from lc_assets.builds.tables import read_table
 from lc_assets.counts import Counts
-from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.arrays.npy import read_npy, write_npy
+from lc_assets.errors import BadInput
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.redpajama.minhash import (
     SCHEMA,
-    SignaturesWriter,
     read_signatures,
     scheme_label_of,
 )
-from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
+from lc_assets.lake.upstream import UpstreamFile
 from lc_assets.lake.versions import Published
-from lc_assets.publishing import finished, publish
-from lc_assets.records import record
+from lc_assets.publishing import finished
+from lc_assets.stages.deduplication.signing import (
+    BROKEN,
+    CHECKED,
+    COMPUTED,
+    DIFFERENT,
+    MINHASH_SUFFIX,
+    PUBLISHED,
+    SKETCHES_SUFFIX,
+    TEXTS_SUFFIX,
+    TOO_SHORT,
+    SignTask,
+    sign_shard,
+)
 from lc_assets.stages.documents.keyed_texts import are_sketched
 from lc_assets.stages.documents.raw_snapshot import read_manifest
-from lc_assets.stages.tokens.tokenized_text import (
-    privacy_params,
-    text_columns,
-    tokenized_utf8,
-)
-from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles, shingled
-from lc_assets.text.duplicates.minhash import (
-    FAST,
-    RPV2,
-    MinHashScheme,
-    Signature,
-    fast_scheme,
-    signature,
-)
-from lc_assets.text.duplicates.sketches import SKETCH_HASHES, sketch_of
-from lc_assets.vocabulary import parse_document_id
-
-MINHASH_SUFFIX, SKETCHES_SUFFIX = ".minhash.parquet", ".sketches.npy"
-CHECKED_DOCUMENTS = 4
-"""Published signatures of a shard that are computed too; four texts of 100 kB take 20 ms."""
-
-PUBLISHED, COMPUTED, TOO_SHORT = (
-    "signatures published",
-    "signatures computed",
-    "texts shorter than a shingle",
-)
-BROKEN, CHECKED, DIFFERENT = (
-    "published files broken",
-    "published signatures checked",
-    "published signatures that differ",
-)
-
-
-@record
-class SignTask(DocumentsTask):
-    """One shard of filtered documents to be signed into ``folder``.
-
-    Attributes:
-        published: RedPajama-V2's signatures of the shard, if enabled and available.
-        shingles: of the scheme that computes; None for RedPajama-V2's.
-        sketched: shingles of the sketches; None where there are none.
-        privacy: what is replaced in a text before it is signed.
-    """
-
-    upstream: Upstream
-    published: UpstreamFile | None
-    shingles: Shingles | None
-    sketched: Shingles | None
-    privacy: PrivacySettings
+from lc_assets.stages.tokens.tokenized_text import privacy_params
+from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles
+from lc_assets.text.duplicates.minhash import FAST, RPV2
+from lc_assets.text.duplicates.sketches import SKETCH_HASHES
 
 
 def origin_of(recipe: Recipe) -> str:
@@ -134,6 +96,11 @@ def sketches_are_published(recipe: Recipe) -> bool:
     return are_sketched(recipe) and recipe.near_duplicate_pairs.near
 
 
+def texts_are_keyed(recipe: Recipe) -> bool:
+    """Whether texts get their keys as they are signed: where both are needed."""
+    return bool(recipe.removed_documents.exact) and recipe.near_duplicate_pairs.near
+
+
 def write_document_signatures(context: BuildContext, staging: StagingFolder) -> Counts:
     """Write the signatures of one snapshot's filtered documents.
 
@@ -154,6 +121,7 @@ def write_document_signatures(context: BuildContext, staging: StagingFolder) -> 
             published=wanted.get(path.name.removesuffix(DOCUMENTS_SUFFIX)),
             shingles=shingles if origin == "fast" else None,
             sketched=sketched,
+            keyed=texts_are_keyed(context.recipe),
             privacy=privacy,
         )
         for path in documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
@@ -181,78 +149,16 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     return found
 
 
-@with_retries
-def sign_shard(task: SignTask) -> Counts:
-    """Sign one shard's documents, in their order."""
-    counts = Counter({PUBLISHED: 0, COMPUTED: 0, TOO_SHORT: 0, BROKEN: 0, CHECKED: 0, DIFFERENT: 0})
-    scheme: MinHashScheme = RPV2 if task.shingles is None else fast_scheme(task.shingles)
-    published, sketches = _published(task, counts), list[UInt64s]()
-    path = task.folder / f"{task.name}{MINHASH_SUFFIX}"
-    with (
-        publish(path) as staging,
-        contextlib.closing(SignaturesWriter(staging, scheme.label)) as writer,
-    ):
-        columns = ["id", *text_columns(task.privacy)]
-        for line in read_lines(task.documents, columns, batch_lines=16, utf8="raw_content"):
-            name, (text, _) = line["id"], tokenized_utf8(line, task.privacy)
-            hashes = shingled(text, task.sketched) if task.sketched else None
-            if hashes is not None:
-                sketches.append(sketch_of(hashes))
-            numbers = published[name] if name in published else signature(text, scheme, hashes)
-            if name in published and counts[CHECKED] < CHECKED_DOCUMENTS:
-                counts[CHECKED] += 1
-                counts[DIFFERENT] += not _same(numbers, signature(text, scheme))
-            origin = PUBLISHED if name in published else COMPUTED
-            counts[TOO_SHORT if numbers is None else origin] += 1
-            writer.add(name, _shard_id(name), numbers)
-    if task.sketched:
-        rows = np.array(sketches, np.uint64).reshape(-1, SKETCH_HASHES)
-        write_npy(task.folder / f"{task.name}{SKETCHES_SUFFIX}", rows)
-    n_documents = counts[PUBLISHED] + counts[COMPUTED] + counts[TOO_SHORT]
-    return Counts(seen=n_documents, kept=n_documents, extra={"shards": 1, **counts})
-
-
-def _published(task: SignTask, counts: Counter[str]) -> dict[str, Signature | None]:
-    """Published signatures of the shard's documents, half a kilobyte each; none if the file is
-    missing or broken, which is counted.
-    """
-    found: dict[str, Signature | None] = {}
-    if task.published is None:
-        return found
-    wanted = frozenset(read_table(task.documents, ["id"])["id"].to_pylist())
-    where = f"{task.upstream.root}/{task.published.path}"
-    try:
-        with task.upstream.open(task.published.path) as stream:
-            for part in read_signatures(stream, where=where):
-                for name, numbers, signed in zip(
-                    part.ids, part.numbers, part.is_signed.tolist(), strict=True
-                ):
-                    if name in wanted:
-                        found[name] = numbers.copy() if signed else None
-    except CorruptFile:
-        counts[BROKEN] += 1
-        return {}
-    return found
-
-
-def _same(left: Signature | None, right: Signature | None) -> bool:
-    return left is right if left is None or right is None else np.array_equal(left, right)
-
-
-def _shard_id(name: str) -> str:
-    """The file of a document: RedPajama-V2's, or partition and file of another source."""
-    shard, _ = parse_document_id(name)
-    return f"{shard.tag}.json.gz" if shard.number >= 0 else shard.tag
-
-
 def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
     """The files list the filtered documents, in order; each has a signature or is too short,
-    and bands agree; each has a sketch, where there are any.
+    and bands agree; each has a sketch and a key of its text, where there are any.
     """
-    is_sketched = "sketches" in check_input.fingerprint.params
+    params = check_input.fingerprint.params
+    widths = {SKETCHES_SUFFIX: SKETCH_HASHES} if "sketches" in params else {}
+    widths |= {TEXTS_SUFFIX: 3} if "texts" in params else {}
     found = by_workers(
         check_input,
-        partial(_signed_or_short, folder=check_input.folder, is_sketched=is_sketched),
+        partial(_signed_or_short, folder=check_input.folder, widths=widths),
         documents_files(check_input.only_input("filtered_documents").folder),
     )
     wrong = [words for complaints, _, _ in found for words in complaints]
@@ -271,10 +177,10 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
 
 
 def _signed_or_short(
-    documents: Path, folder: Path, *, is_sketched: bool
+    documents: Path, folder: Path, *, widths: Mapping[str, int]
 ) -> tuple[list[str], int, int]:
-    """Of a shard with signatures in a folder: whether it names other documents or lacks sketches,
-    the number of signed documents, and of short ones.
+    """Of a shard with signatures in a folder: whether it names other documents or lacks rows of an
+    array, which are so wide by its suffix, the number of signed documents, and of short ones.
     """
     file = folder / documents.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
     parts = list(read_signatures(file, where=str(file)))
@@ -282,10 +188,10 @@ def _signed_or_short(
     ids = [name for part in parts for name in part.ids]
     same = ids == read_table(documents, ["id"])["id"].to_pylist()
     wrong = [] if same else [f"{file.name} names other documents than {documents.name}"]
-    if is_sketched:
-        path = folder / documents.name.replace(DOCUMENTS_SUFFIX, SKETCHES_SUFFIX)
-        if read_npy(path).shape != (len(ids), SKETCH_HASHES):
-            wrong.append(f"{path.name} has not one sketch for each of {len(ids):,} documents")
+    for suffix, width in widths.items():
+        path = folder / documents.name.replace(DOCUMENTS_SUFFIX, suffix)
+        if read_npy(path).shape != (len(ids), width):
+            wrong.append(f"{path.name} has not one row for each of {len(ids):,} documents")
     return wrong, n_signed, len(ids) - n_signed
 
 
@@ -333,6 +239,7 @@ STAGE = Stage(
             "shingles": asdict(shingles_of(recipe)),
         }
         | ({"sketches": SKETCH_HASHES} if sketches_are_published(recipe) else {})
+        | ({"texts": True} if texts_are_keyed(recipe) else {})
         | privacy_params(recipe)
     ),
     checks=(
@@ -343,7 +250,7 @@ STAGE = Stage(
         shard_counts_match,
     ),
     columns=SCHEMA,
-    sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX, SKETCHES_SUFFIX)),
+    sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX, SKETCHES_SUFFIX, TEXTS_SUFFIX)),
     job="snapshot_documents",
     write=write_document_signatures,
 )

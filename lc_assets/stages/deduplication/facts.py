@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from lc_assets.arrays import UInt64s
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX
 from lc_assets.builds.settings.common import PrivacySettings
-from lc_assets.builds.tables import read_lines, read_schema, writing_table
+from lc_assets.builds.tables import read_schema, read_table, writing_table
+from lc_assets.errors import Mismatch
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.index import (
     PLACE_BITS,
@@ -25,10 +29,10 @@ from lc_assets.stages.deduplication.index import (
     keyed_tables,
 )
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
+from lc_assets.stages.deduplication.signing import TEXTS_SUFFIX, text_facts
 from lc_assets.stages.documents.shard_filtering import PERPLEXITY
-from lc_assets.stages.tokens.tokenized_text import tokenized_text
 from lc_assets.text.duplicates.clusters import Numbers, cluster_roots
-from lc_assets.text.duplicates.keys import digest_key, text_key, url_key
+from lc_assets.text.duplicates.keys import digest_key, url_key
 from lc_assets.vocabulary import parse_document_id
 
 DIGEST, TEXT, URL = "digest", "text", "url"
@@ -46,34 +50,73 @@ FACTS = pa.schema(
 )
 """A document: ``number`` is its file's number × 2³² + its index in the file; missing keys are null.
 """
-_LINE_BYTES = 200
 _NO_PAIRS = "SELECT '' AS a, '' AS b, 0.0 AS similarity WHERE false"
 
 
-def write_facts(path: Path, shards: Sequence[Path], privacy: PrivacySettings) -> None:
+def write_facts(
+    path: Path, shards: Sequence[Path], privacy: PrivacySettings, signed: Path | None
+) -> None:
     """Publish the facts about the documents of some shards, numbered from 0 in their order; texts
-    are compared as they are tokenized.
+    are compared as they are tokenized. They are read only if no folder of `document_signatures`,
+    ``signed``, has their keys.
     """
+    tables, n_documents = [FACTS.empty_table()], 0
+    for shard in shards:
+        if signed is None:
+            texts = text_facts(shard, privacy)
+        else:
+            texts = np.asarray(
+                read_npy(signed / shard.name.replace(DOCUMENTS_SUFFIX, TEXTS_SUFFIX))
+            )
+        tables.append(_facts_of(shard, n_documents, texts))
+        n_documents += len(texts)
     with writing_table(path, FACTS) as table:
-        number = 0
-        for shard in shards:
-            columns = fact_columns(shard, "url", "digest", "language")
-            for line in read_lines(shard, columns, batch_lines=16):
-                keys = (
-                    digest_key(line["digest"] or ""),
-                    text_key(tokenized_text(line, privacy).text),
-                    url_key(line["url"]) if line["url"] else None,
-                )
-                halves = [half for key in keys for half in key or (None, None)]
-                found = preferred_by(number, line) | dict(zip(_KEYS, halves, strict=True))
-                table.add(found, n_bytes=_LINE_BYTES)
-                number += 1
+        table.write(pa.concat_tables(tables).combine_chunks())
 
 
-def fact_columns(shard: Path, *more: str) -> list[str]:
+def _facts_of(shard: Path, first: int, texts: UInt64s) -> pa.Table:
+    """Facts of a shard's documents, the first of which has number ``first``, with those of their
+    texts.
+
+    Raises:
+        Mismatch: when these are of other documents.
+    """
+    schema = read_schema(shard)
+    known = [PERPLEXITY] if PERPLEXITY in schema.names else []
+    table = read_table(shard, ["id", "date_download", "url", "digest", *known])
+    if texts.shape != (len(table), 3):
+        raise Mismatch(
+            f"{shard}: has {len(table):,} documents, {len(texts):,} have keys; materialize "
+            "`document_signatures` of this snapshot again"
+        )
+    keys = {
+        DIGEST: [digest_key(digest or "") for digest in table["digest"].to_pylist()],
+        URL: [url_key(url) if url else None for url in table["url"].to_pylist()],
+    }
+    halves = {
+        f"{kind}_{half}": pa.array([key and key[at] for key in found], pa.uint64())
+        for kind, found in keys.items()
+        for at, half in enumerate(("high", "low"))
+    }
+    has_none = ~texts[:, :2].any(axis=1)
+    perplexity = table[PERPLEXITY].to_numpy() if known else np.full(len(table), math.nan)
+    columns = halves | {
+        "number": pa.array(np.arange(first, first + len(table))),
+        "id": table["id"],
+        "source": pa.array([""] * len(table)),
+        "date": table["date_download"].fill_null(""),
+        "n_chars": pa.array(texts[:, 2].astype(np.int64)),
+        "perplexity": pa.array(perplexity, mask=np.isnan(perplexity)),
+        f"{TEXT}_high": pa.array(texts[:, 0], mask=has_none),
+        f"{TEXT}_low": pa.array(texts[:, 1], mask=has_none),
+    }
+    return pa.table([columns[name] for name in FACTS.names], schema=FACTS)
+
+
+def fact_columns(shard: Path) -> list[str]:
     """Columns of a shard of filtered documents that `preferred_by` needs."""
     known = [PERPLEXITY] if PERPLEXITY in read_schema(shard).names else []
-    return ["id", "date_download", "raw_content", *more, *known]
+    return ["id", "date_download", "raw_content", *known]
 
 
 def preferred_by(number: int, line: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,6 @@ from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish_bytes
 from lc_assets.records import record
-from lc_assets.stages.deduplication.document_signatures import MINHASH_SUFFIX
 from lc_assets.stages.deduplication.facts import write_facts
 from lc_assets.stages.deduplication.index import (
     BANDED,
@@ -59,6 +58,7 @@ from lc_assets.stages.deduplication.index import (
     shards_path,
     sorted_bands,
 )
+from lc_assets.stages.deduplication.signing import MINHASH_SUFFIX
 from lc_assets.stages.tokens.tokenized_text import privacy_params
 from lc_assets.text.duplicates.keys import band_keys
 
@@ -169,7 +169,8 @@ def _signatures_of(documents: Path, folder: Path) -> Path:
 def index_file(task: FileTask) -> Counts:
     """Publish one file: bands, documents and shards, and facts if needed."""
     if task.facts:
-        write_facts(facts_path(task.folder, task.number), task.documents, task.privacy)
+        path = facts_path(task.folder, task.number)
+        write_facts(path, task.documents, task.privacy, task.signatures)
     bands = _bands_of(task.documents, task.signatures)
     publish_bands(task.folder, task.number, bands.keys, bands.signed)
     write_in_groups(documents_path(task.folder, task.number), bands.documents)

@@ -81,10 +81,10 @@ from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.records import record
 from lc_assets.stages.deduplication.document_signatures import (
-    SKETCHES_SUFFIX,
     shingles_of,
     sketches_are_published,
 )
+from lc_assets.stages.deduplication.signing import SKETCHES_SUFFIX
 from lc_assets.stages.documents.keyed_texts import (
     SKETCH,
     are_sketched,

@@ -12,10 +12,10 @@ from lc_assets.builds.tables import read_lines, read_schema, read_table
 from lc_assets.lake.versions import Published
 from lc_assets.stages.decontamination import contaminated_documents as contamination
 from lc_assets.stages.deduplication import (
-    document_signatures as signing,
     near_duplicate_pairs as pairing,
     removals as removing,
     signature_index as indexing,
+    signing,
 )
 from lc_assets.stages.documents import (
     document_keys as keying,

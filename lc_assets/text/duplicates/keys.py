@@ -109,23 +109,41 @@ def grams_of(
     """Hashes of all ``n``-grams of words or characters in the order of a text, or of its UTF-8,
     repeats included; and the number of words or characters.
     """
-    normalized = normalized_utf8(text)
+    return _grams(_units(normalized_utf8(text), of), n)
+
+
+def _units(normalized: Bytes, of: Literal["words", "characters"]) -> Hashes:
+    """Hashes of the words or characters of a normalized text, in their order."""
     if of == "characters":
         characters = bytes(normalized).decode("utf-8", "surrogatepass")
-        hashes = mix64(code_points(characters).astype(np.uint64))
-        n_units = len(hashes)
-    else:
-        hashes = np.empty(len(normalized) // 2 + 1, np.uint64)
-        n_units = _word_hashes(normalized, hashes)
-    return hashes[: _gram_hashes(hashes[:n_units], n)], n_units
+        return mix64(code_points(characters).astype(np.uint64))
+    hashes = np.empty(len(normalized) // 2 + 1, np.uint64)
+    return hashes[: _word_hashes(normalized, hashes)]
+
+
+def _grams(units: Hashes, n: int) -> tuple[Hashes, int]:
+    """Hashes of runs of ``n`` units, in place, and how many units there were."""
+    return units[: _gram_hashes(units, n)], len(units)
 
 
 def shingled(text: str | bytes, shingles: Shingles) -> Hashes:
     """Hashes of a text's shingles, or of its UTF-8's, in their order, repeats included; none of a
     text that is shorter than a shingle.
     """
-    grams, n_units = grams_of(text, shingles.size, shingles.of)
+    return _shingled(_units(normalized_utf8(text), shingles.of), shingles)
+
+
+def _shingled(units: Hashes, shingles: Shingles) -> Hashes:
+    grams, n_units = _grams(units, shingles.size)
     return grams if n_units >= shingles.size else grams[:0]
+
+
+def keyed_and_shingled(text: str | bytes, shingles: Shingles) -> tuple[Key | None, Hashes]:
+    """`text_key` and `shingled` of a text, or of its UTF-8, which is normalized once."""
+    normalized = normalized_utf8(text)
+    words = _units(normalized, "words")
+    units = words.copy() if shingles.of == "words" else _units(normalized, shingles.of)
+    return _words_key(words), _shingled(units, shingles)
 
 
 def jaccard(left: Hashes, right: Hashes) -> float:
@@ -176,14 +194,18 @@ def term_counts(text: str | bytes) -> tuple[Int32s, Int32s]:
     return terms, counts.astype(np.int32)
 
 
-def text_key(text: str) -> Key | None:
-    """Key of a text's normalized words; None when it has none.
+def text_key(text: str | bytes) -> Key | None:
+    """Key of the normalized words of a text, or of its UTF-8; None when it has none.
 
     >>> text_key("Don't  STOP!") == text_key("dont stop"), text_key("?!")
     (True, None)
     """
-    words, n_words = grams_of(text, 1)
-    return content_key(words.data) if n_words else None
+    return _words_key(_units(normalized_utf8(text), "words"))
+
+
+def _words_key(words: Hashes) -> Key | None:
+    """Key of some words' hashes, which are overwritten."""
+    return content_key(_grams(words, 1)[0].data) if len(words) else None
 
 
 def digest_key(digest: str) -> Key | None:
