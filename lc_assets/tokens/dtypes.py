@@ -18,6 +18,7 @@ Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``DType.optim
     ``gpt_dataset.py`` (``token_dtype_code``); NeMo Curator ``megatron_tokenizer.py``.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -118,10 +119,16 @@ def as_dtype(ids: Integers, dtype: np.dtype[Any]) -> Array:
 
 
 def _check_range(lowest: int, highest: int, dtype: np.dtype[Any]) -> None:
-    bounds = np.iinfo(dtype)
-    if lowest < bounds.min or highest > bounds.max:
-        found = lowest if lowest < bounds.min else highest
+    least, most = _bounds(dtype)
+    if lowest < least or highest > most:
+        found = lowest if lowest < least else highest
         raise Mismatch(
-            f"token id {found:,} does not fit {dtype.name} ({bounds.min:,} to {bounds.max:,}): "
+            f"token id {found:,} does not fit {dtype.name} ({least:,} to {most:,}): "
             "store the ids in a wider dtype"
         )
+
+
+@functools.cache
+def _bounds(dtype: np.dtype[Any]) -> tuple[int, int]:
+    bounds = np.iinfo(dtype)  # takes longer than to look for the highest id of a page
+    return int(bounds.min), int(bounds.max)

@@ -46,7 +46,7 @@ from lc_assets.publishing import PUBLISHED, flush, make_folder, staging_path
 from lc_assets.tokens.dtypes import as_dtype
 
 COPIED_BYTES = 4 << 20
-"""Bytes of a ``.bin`` that are copied at a time."""
+"""Bytes of a ``.bin`` that are copied, or written, at a time."""
 
 
 class MegatronWriter:
@@ -65,7 +65,7 @@ class MegatronWriter:
         self._boundaries: array.array[int] | None = None
         self._n_tokens = 0
         self._checksums = BlockChecksums()
-        self._stream = path.open("wb")
+        self._stream = path.open("wb", COPIED_BYTES)
 
     @classmethod
     @contextlib.contextmanager

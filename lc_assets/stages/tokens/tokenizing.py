@@ -67,6 +67,9 @@ REPLACED = "personal data replaced"
 BY_REFERENCE = "files tokenized by the reference tokenizer"
 UNCHECKED = "files not checked by a reference tokenizer"
 
+IDS_AT_ONCE = 1 << 20
+"""Ids that a check reads at a time."""
+
 CHECKED_FIRST = 4
 """Documents at the beginning of a shard that are all checked."""
 CHECKED_CHARS = 20_000
@@ -202,7 +205,7 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
             writing_table(task.folder / f"{task.name}{DROPPED_SUFFIX}", DROPPED)
         )
         columns += task.fields
-        for line in read_lines(task.documents, columns, batch_lines=16, utf8="raw_content"):
+        for line in read_lines(task.documents, columns, utf8="raw_content"):
             reason, value = task.removed.get(line["id"]), None
             if reason is None:
                 content, counts = tokenized_utf8(line, settings.privacy)
@@ -303,7 +306,11 @@ def _ids_of(documents: Path) -> tuple[list[str], int, int]:
     if not len(lengths):
         return [], 0, -1
     reader = MegatronReader(documents.with_name(documents.name.removesuffix(DOCUMENTS_SUFFIX)))
-    highest = max(int(reader[document].max()) for document in range(len(reader)))
+    parts = range(0, reader.n_tokens, IDS_AT_ONCE)
+    highest = max(
+        int(reader.between(first, min(first + IDS_AT_ONCE, reader.n_tokens)).max())
+        for first in parts
+    )
     same = np.array_equal(reader.lengths, lengths)
     wrong = [] if same else [f"{documents.name}: the .idx has other lengths than the table"]
     return wrong, int(lengths.sum()), highest
