@@ -44,7 +44,7 @@ class ChunkCache:
         self.max_bytes = (fitted or DEFAULT_CACHE_BYTES) if max_bytes is None else max_bytes
         self.n_bytes = self.hits = self.misses = 0
         self._chunks: OrderedDict[tuple[Hashable, ...], TokenArray] = OrderedDict()
-        self._reading: dict[tuple[Hashable, ...], threading.Event] = {}
+        self._reading: dict[tuple[Hashable, ...], threading.Lock] = {}
         self._lock = threading.Lock()
         np.empty(_ALLOCATED_ONCE, np.uint8)
 
@@ -90,9 +90,11 @@ class ChunkCache:
                     return chunk
                 reading = self._reading.get(key)
                 if reading is None:
-                    self._reading[key] = threading.Event()
+                    reading = self._reading[key] = threading.Lock()
+                    reading.acquire()
                     break
-            reading.wait()
+            with reading:
+                pass
         try:
             chunk = read()
             self.require_room(chunk.nbytes)
@@ -102,7 +104,7 @@ class ChunkCache:
                 self._keep(key, chunk)
         finally:
             with self._lock:
-                self._reading.pop(key).set()
+                self._reading.pop(key).release()
         return chunk
 
     def _keep(self, key: tuple[Hashable, ...], chunk: TokenArray) -> None:

@@ -19,6 +19,7 @@ Source: LongCrawl64, "How to use the dataset" (Buckman, 2024).
 """
 
 import operator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -159,15 +160,32 @@ class WalkingLoader(SteppedLoader[Step]):
             **({"lanes": self.lanes} if self.lanes > 1 else {}),
         }
 
+    @cached_property
+    def _filling(self) -> ZarrRows | InterleavedRows | None:
+        """The rows, if they can be read into an array."""
+        return self.rows if isinstance(self.rows, ZarrRows | InterleavedRows) else None
+
+    @cached_property
+    def _dtype(self) -> np.dtype[Any]:
+        if self._filling is not None:
+            return self._filling.dtype
+        return self.rows.read(slice(0, 1), slice(0, 1)).dtype
+
     def _read(self, step: int) -> Batch:
+        """A step's inputs and targets, both views of one array."""
         blocks, tokens = self.part_of(step)
-        columns = slice(tokens.start, tokens.stop)
-        parts = [self.rows.read(slice(rows.start, rows.stop), columns) for rows in blocks]
-        targets = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        text = np.empty_like(targets)
-        text[:, 0] = self.first_token
-        text[:, 1:] = targets[:, :-1]
-        return Batch(text, targets)
+        height = len(blocks[0])
+        both = np.empty((len(blocks) * height, 1 + len(tokens)), self._dtype)
+        both[:, 0] = self.first_token
+        for number, rows in enumerate(blocks):
+            out = both[number * height : (number + 1) * height, 1:]
+            if self._filling is not None:
+                self._filling.read_into(out, rows.start, tokens.start)
+            else:
+                out[...] = self.rows.read(
+                    slice(rows.start, rows.stop), slice(tokens.start, tokens.stop)
+                )
+        return Batch(both[:, :-1], both[:, 1:])
 
 
 class GridLoader(WalkingLoader[Batch]):

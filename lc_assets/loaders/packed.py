@@ -236,7 +236,8 @@ class PackedLoader(WalkingLoader[PackedBatch]):
         blocks, tokens = self.part_of(step)
         parts = [covering(self.packed.spans, rows, tokens) for rows in blocks]
         lengths, owners = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        batch = PackedBatch(*self._read(step), lengths, owners)
+        text, targets = self._read(step)
+        batch = PackedBatch(text.copy(), targets, lengths, owners)
         batch.text.reshape(-1)[batch.cu_seqlens[:-1]] = self.first_token
         return batch
 

@@ -26,7 +26,8 @@ Answer = TypeVar("Answer")
 
 
 class Batch(NamedTuple):
-    """One step's data: (row, token) arrays of equal shape and of the data set's dtype.
+    """One step's data: (row, token) arrays of equal shape and of the data set's dtype, which may be
+    views of one: change a copy.
 
     Attributes:
         text: the model's inputs: ``targets`` shifted right by one.

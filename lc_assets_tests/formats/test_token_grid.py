@@ -20,11 +20,11 @@ from lc_assets.formats.arrays.grid import (
     GridReader,
     create_grid,
     encode_shard,
-    frame_content_bytes,
     plan_bands,
     write_band,
 )
 from lc_assets.formats.arrays.grid_layout import GridLayout
+from lc_assets.formats.arrays.zstd_frames import frame_content_bytes
 from lc_assets_tests.grid_builders import ids, write_grid
 
 ABSENT = 2**64 - 1
@@ -413,8 +413,10 @@ def test_an_index_that_points_elsewhere_is_damage(grid):
         Zstd(level=3, checksum=False).encode(np.zeros((64, 40), np.uint16)),
         Zstd(level=3, checksum=True).encode(np.zeros((64, 39), np.uint16)),
         Zstd(level=3, checksum=True).encode(np.zeros((6400, 4000), np.uint16)),
+        Zstd(level=3, checksum=True).encode(np.zeros((64, 40), np.uint16)) + b"x",
+        Zstd(level=3, checksum=True).encode(np.zeros((64, 40), np.uint16))[:-4],
     ],
-    ids=["empty", "other bytes", "without checksum", "too short", "a bomb"],
+    ids=["empty", "other bytes", "without checksum", "too short", "a bomb", "longer", "cut short"],
 )
 def test_a_frame_of_another_size_is_refused_unopened(grid, frame):
     """A frame must state the chunk's size before it is decompressed, so it can neither leave ids

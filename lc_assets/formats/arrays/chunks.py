@@ -195,6 +195,8 @@ class ChunkedArray(ABC):
 
     def _check(self, row: int, column: int, chunk: TokenArray) -> None:
         """Compare a decoded chunk with the vocabulary."""
+        if chunk.max() < self.vocab_size:
+            return
         largest = int(self._inside(chunk, row, column).max())
         if largest >= self.vocab_size:
             raise CorruptFile(
@@ -286,7 +288,7 @@ def copy_out(band: TokenArray, top: int, left: int, out: TokenArray) -> None:
     across = band.shape[2]
     if len(band) == 1:
         out[...] = band[0, top : top + n_rows, left : left + n_tokens]
-    elif left == 0 and n_tokens == len(band) * across and out.flags.c_contiguous:
+    elif left == 0 and n_tokens == len(band) * across:
         out.reshape(n_rows, len(band), across)[...] = band[:, top : top + n_rows].swapaxes(0, 1)
     else:
         for i, chunk in enumerate(band[:, top : top + n_rows]):

@@ -4,10 +4,10 @@ Servers and buckets: `lc_assets.loaders.rows`.
 """
 
 import bisect
-import contextlib
+import operator
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
@@ -24,6 +24,8 @@ class Piece(NamedTuple):
     start: int
     stop: int
 
+
+_PATH = operator.itemgetter(0)
 
 NEAR_BYTES = 64 * 2**10
 """Pieces of one file that are no further apart become one request: a request costs about as much as
@@ -96,27 +98,22 @@ class LocalFiles:
 
     def n_bytes(self, path: str) -> int:
         """See `Files.n_bytes`."""
-        with _as_missing():
+        try:
             # Pathlib costs three times the call.
             return os.stat(f"{self.folder}/{path}").st_size  # noqa: PTH116
+        except NotADirectoryError as error:  # a file in the place of a folder
+            raise FileNotFoundError(*error.args) from error
 
     def read(self, pieces: Sequence[Piece]) -> list[bytes]:
         """See `Files.read`."""
-        with _as_missing():
+        try:
             return [
                 part
-                for path, ours in groupby(pieces, lambda piece: piece.path)
+                for path, ours in groupby(pieces, _PATH)
                 for part in _read(f"{self.folder}/{path}", ours)
             ]
-
-
-@contextlib.contextmanager
-def _as_missing() -> Iterator[None]:
-    """Report a file in the place of a folder as a missing file."""
-    try:
-        yield
-    except NotADirectoryError as error:
-        raise FileNotFoundError(*error.args) from error
+        except NotADirectoryError as error:  # a file in the place of a folder
+            raise FileNotFoundError(*error.args) from error
 
 
 def _read(path: str, pieces: Iterable[Piece]) -> list[bytes]:

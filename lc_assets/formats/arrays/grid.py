@@ -47,17 +47,17 @@ Every inner chunk that overlaps the array is stored, whatever its ids, so a miss
 damage. Ids of an inner chunk beyond the array's edges are the array's fill value.
 """
 
+import array
 import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import google_crc32c
 import msgspec
 import numpy as np
-import zstandard
 
-from lc_assets.arrays import Array, UInt64s
+from lc_assets.arrays import Array
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.arrays.chunks import (
     ChunkedArray,
@@ -75,6 +75,7 @@ from lc_assets.formats.arrays.grid_layout import (
     encode_metadata,
     parse_metadata,
 )
+from lc_assets.formats.arrays.zstd_frames import ZstdFrames
 from lc_assets.publishing import publish_bytes
 
 KEPT_INDEX_BYTES = 2**18
@@ -82,6 +83,8 @@ KEPT_INDEX_BYTES = 2**18
 an array would read and check a shard's index 32 times.
 """
 
+_Index: TypeAlias = "tuple[str, array.array[int], int]"
+"""Of a shard: its file, offset and size of each inner chunk, and the bytes before them."""
 _ABSENT = 2**64 - 1
 CRC_BYTES = 4
 _FRAME_OVERHEAD = 1024
@@ -199,57 +202,51 @@ class GridReader(ChunkedArray):
         self.vocab_size, self.dtype = self.layout.vocab_size, self.layout.dtype
         self.chunk_shape, self.file_shape = self.layout.inner, self.layout.shard
         self._chunks_of_shard = self.layout.chunks_of_shard
-        self._inner_bytes = self.layout.inner_bytes
+        self._most_bytes = 2 * self.layout.inner_bytes + _FRAME_OVERHEAD
         self._codec = _codec(self.layout.zstd_level, self.layout.coder)
         self._index_bytes = 16 * self._chunks_of_shard[0] * self._chunks_of_shard[1] + CRC_BYTES
-        self._indexes: dict[str, tuple[UInt64s, int]] = {}
+        self._indexes: dict[tuple[int, int], _Index] = {}
 
     def _decode(self, row: int, columns: range, out: TokenArray) -> None:
         """Decode adjacent inner chunks; all their bytes are requested at once."""
         try:
             frames = self._read([self._piece(row, column) for column in columns])
             for column, frame, chunk in zip(columns, frames, out, strict=True):
-                self._decode_frame(row, column, frame, chunk)
+                try:
+                    self._codec.decode(frame, chunk)
+                except ValueError as error:
+                    what = f"{len(frame):,} bytes do not decompress: {error}"
+                    raise CorruptFile(f"{self._named(row, column)}: {what}") from error
+                self._check(row, column, chunk)
         except CorruptFile:
             self._indexes = {}  # so that a shard written again is found at the next call
             raise
 
-    def _decode_frame(self, row: int, column: int, frame: bytes, out: TokenArray) -> None:
-        try:
-            self._codec.decode(frame, out)
-        except (RuntimeError, ValueError) as error:
-            raise CorruptFile(
-                f"{self._named(row, column)}: {len(frame):,} bytes do not decompress: {error}"
-            ) from error
-        self._check(row, column, out)
-
-    def _located(self, row: int, column: int) -> tuple[str, tuple[int, int]]:
-        """The shard's file, and the inner chunk's position in it."""
-        down, across = self._chunks_of_shard
-        return self._file(row // down, column // across), (row % down, column % across)
-
     def _named(self, row: int, column: int) -> str:
-        path, at = self._located(row, column)
-        return f"{self._files.where(path)}: inner chunk {at}"
+        down, across = self._chunks_of_shard
+        path = self._file(row // down, column // across)
+        return f"{self._files.where(path)}: inner chunk {row % down, column % across}"
 
     def _piece(self, row: int, column: int) -> Piece:
-        path, at = self._located(row, column)
-        index, room = self._indexes.get(path) or self._index(path)
-        offset, n_bytes = index[at].tolist()
+        down, across = self._chunks_of_shard
+        shard = row // down, column // across
+        path, index, room = self._indexes.get(shard) or self._index(shard)
+        at = 2 * (row % down * across + column % across)
+        offset, n_bytes = index[at], index[at + 1]
+        if 0 < n_bytes <= min(room - offset, self._most_bytes):
+            return Piece(path, offset, offset + n_bytes)
         if offset == n_bytes == _ABSENT:
             raise CorruptFile(
                 f"{self._named(row, column)} is missing from the index; write its band again"
             )
-        if not 0 < n_bytes <= min(room - offset, 2 * self._inner_bytes + _FRAME_OVERHEAD):
-            raise CorruptFile(
-                f"{self._named(row, column)} cannot be {n_bytes:,} bytes at {offset:,}: the file "
-                f"has {room:,} before its index"
-            )
-        return Piece(path, offset, offset + n_bytes)
+        raise CorruptFile(
+            f"{self._named(row, column)} cannot be {n_bytes:,} bytes at {offset:,}: the file has "
+            f"{room:,} before its index"
+        )
 
-    def _index(self, path: str) -> tuple[UInt64s, int]:
-        """A shard's index, (row, column, 2) of offset and size, and the bytes before it."""
-        size = self._index_bytes
+    def _index(self, shard: tuple[int, int]) -> _Index:
+        """Read the index of a shard."""
+        path, size = self._file(*shard), self._index_bytes
         try:
             n_bytes = self._files.n_bytes(path)
         except FileNotFoundError as error:
@@ -265,10 +262,10 @@ class GridReader(ChunkedArray):
                 f"{self._files.where(path)}: the shard's index does not match its checksum: "
                 "truncated or damaged; write its band again"
             )
-        index = np.frombuffer(content, "<u8", count=size // 8).reshape(*self._chunks_of_shard, 2)
+        places = np.frombuffer(content, "<u8", count=size // 8).astype(np.uint64)
         if len(self._indexes) >= max(KEPT_INDEX_BYTES // size, 4):
             self._indexes = {}
-        found = self._indexes[path] = index, n_bytes - size
+        found = self._indexes[shard] = path, array.array("Q", places.tobytes()), n_bytes - size
         return found
 
     def _read(self, pieces: list[Piece]) -> list[bytes]:
@@ -299,47 +296,8 @@ class GridReader(ChunkedArray):
         return ""
 
 
-def frame_content_bytes(frame: bytes) -> int | None:
-    """Content size that a zstd frame states in its header; None if it is not a frame, states no
-    size or has no checksum.
-
-    Checked before anything is decompressed, so that hostile bytes cannot make the reader allocate.
-
-    >>> frame_content_bytes(ZstdFrames(4).encode(np.zeros(3, np.uint8)))
-    3
-    """
-    try:
-        header = zstandard.get_frame_parameters(frame)
-    except zstandard.ZstdError:
-        return None
-    stated = header.content_size
-    return stated if header.has_checksum and stated != zstandard.CONTENTSIZE_UNKNOWN else None
-
-
 def _checksum(index: bytes) -> bytes:
     return int(google_crc32c.value(index)).to_bytes(CRC_BYTES, "little")
-
-
-class ZstdFrames:
-    """Encodes and decodes chunks by zstd."""
-
-    def __init__(self, level: int) -> None:
-        from numcodecs.zstd import Zstd
-
-        self._zstd = Zstd(level=level, checksum=True)
-
-    def encode(self, ids: TokenArray) -> bytes:
-        """The bytes of a chunk."""
-        return bytes(self._zstd.encode(ids))
-
-    def decode(self, content: bytes, out: TokenArray) -> None:
-        """Fill ``out``, which is contiguous; RuntimeError or ValueError if the bytes do not."""
-        if frame_content_bytes(content) != out.nbytes:
-            raise ValueError(
-                f"not a zstd frame that states {out.nbytes:,} bytes of content and carries a "
-                "checksum"
-            )
-        self._zstd.decode(content, out)
 
 
 @functools.lru_cache(maxsize=32)

@@ -59,6 +59,8 @@ MOST_RANKED = 2**14
 STREAMS = 8
 """Decoded side by side, so that the processor need not wait for the next code of one."""
 CHECKSUM_BYTES = 4
+_OF_CHECKED_BYTES = 0x48674BC7
+"""CRC-32C of any bytes and their CRC-32C behind them."""
 
 _REVERSED = np.array([int(f"{n:0{CODE_BITS}b}"[::-1], 2) for n in range(1 << CODE_BITS)])
 _LENGTH_BITS, _TOTAL_BITS = 4, 5
@@ -142,7 +144,7 @@ class RankedCodec:
             ValueError: if the bytes are not a chunk of so many ids.
         """
         each, n_words = -(-out.size // STREAMS), (len(content) - CHECKSUM_BYTES) // 4
-        if n_words < STREAMS or _checksum(content[:-CHECKSUM_BYTES]) != content[-CHECKSUM_BYTES:]:
+        if n_words < STREAMS or google_crc32c.value(content) != _OF_CHECKED_BYTES:
             raise ValueError("the checksum of its bytes differs")
         # No id has more than a word: what damaged bytes make it read lies in this room.
         words = np.empty(n_words + each + 2, np.uint32)

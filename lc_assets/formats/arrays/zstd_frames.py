@@ -1,0 +1,59 @@
+"""Chunks of ids as zstd frames that state the size of their content and carry a checksum.
+
+Two libraries: numcodecs encodes, as zarr-python does; zstandard, whose zstd is a tenth faster,
+decodes.
+"""
+
+import threading
+
+import numpy as np
+import zstandard
+
+from lc_assets.formats.arrays.chunks import TokenArray
+
+
+def frame_content_bytes(frame: bytes) -> int | None:
+    """Content size that a zstd frame states in its header; None if it is not a frame, states no
+    size or has no checksum.
+
+    Checked before anything is decompressed, so that hostile bytes cannot make the reader allocate.
+
+    >>> frame_content_bytes(ZstdFrames(4).encode(np.zeros(3, np.uint8)))
+    3
+    """
+    try:
+        header = zstandard.get_frame_parameters(frame)
+    except zstandard.ZstdError:
+        return None
+    stated = header.content_size
+    return stated if header.has_checksum and stated != zstandard.CONTENTSIZE_UNKNOWN else None
+
+
+class ZstdFrames(threading.local):
+    """Encodes and decodes chunks by zstd; each thread has a decompressor of its own."""
+
+    def __init__(self, level: int) -> None:
+        from numcodecs.zstd import Zstd
+
+        self._zstd = Zstd(level=level, checksum=True)
+        self._decompress = zstandard.ZstdDecompressor().decompress
+
+    def __reduce__(self) -> tuple[type["ZstdFrames"], tuple[int]]:
+        return ZstdFrames, (self._zstd.level,)
+
+    def encode(self, ids: TokenArray) -> bytes:
+        """The bytes of a chunk."""
+        return bytes(self._zstd.encode(ids))
+
+    def decode(self, content: bytes, out: TokenArray) -> None:
+        """Fill ``out``, which is contiguous; ValueError if the bytes do not."""
+        if frame_content_bytes(content) != out.nbytes:
+            raise ValueError(
+                f"not a zstd frame that states {out.nbytes:,} bytes of content and carries a "
+                "checksum"
+            )
+        try:
+            ids = np.frombuffer(self._decompress(content, allow_extra_data=False), out.dtype)
+        except zstandard.ZstdError as error:
+            raise ValueError(str(error)) from error
+        out[...] = ids.reshape(out.shape)
