@@ -37,6 +37,7 @@ class BucketServer:
     """A running emulator.
 
     Attributes:
+        scheme: ``gs``, of its buckets' URLs.
         url: ``http://127.0.0.1:port``.
         requests: how many of each kind came: read, state, list, write, part, remove, bucket.
         faults: what to answer instead, by kind: a list of HTTP statuses, used up one by one; 0
@@ -45,6 +46,8 @@ class BucketServer:
         injected: how many faults there were, by kind.
         watch: told the kind of each request before it is answered; for a test that kills who asks.
     """
+
+    scheme = "gs"
 
     def __init__(self, bucket: str = "crawl", host: str = "127.0.0.1") -> None:
         self.requests: Counter[str] = Counter()
@@ -74,6 +77,11 @@ class BucketServer:
         with contextlib.suppress(server.objects.NotFound):
             return sorted(found["name"] for found in self.storage.get_file_list(bucket)[0])
         return []
+
+    def empty(self, bucket: str = "crawl") -> None:
+        """Remove every object of a bucket."""
+        for name in self.names(bucket):
+            self.storage.delete_file(bucket, name)
 
     def spoil(self, name: str, bucket: str = "crawl") -> None:
         """Flip a bit in the middle of an object without updating its checksum."""

@@ -24,9 +24,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
+import fsspec
 import pytest
 
-from lc_assets_tests.bucket_server import CLOSED, CUT, LOST, NAMES, SLOW, SLOW_SECONDS, _Listening
+from lc_assets_tests.bucket_server import (
+    CLOSED,
+    CUT,
+    LOST,
+    NAMES,
+    SLOW,
+    SLOW_SECONDS,
+    BucketServer,
+    _Listening,
+)
 
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -95,6 +105,11 @@ class StoreServer:
         with self._unwatched():
             return sorted(one["path"] for page in self.store().list() for one in page)
 
+    def empty(self) -> None:
+        """Remove every object of the bucket."""
+        with self._unwatched():
+            self.store().delete(self.names())
+
     def spoil(self, name: str) -> None:
         """Flip a bit in the middle of an object."""
         with self._unwatched():
@@ -131,6 +146,9 @@ class StoreServer:
         asked.request("PUT", path, headers=headers)
         assert asked.getresponse().status in {200, 201}
         asked.close()
+
+
+Server = BucketServer | StoreServer
 
 
 class _Proxy(http.server.BaseHTTPRequestHandler):
@@ -230,6 +248,8 @@ def store_server(scheme: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store
             yield running
         finally:
             running.close()
+            if used := fsspec.registry.get(scheme):  # the next server has another port
+                used.clear_instance_cache()
 
 
 @contextlib.contextmanager

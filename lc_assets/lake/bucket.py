@@ -9,17 +9,19 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from lc_assets.errors import BadInput, DamagedInput
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.lake.digests import FileFact, is_unchanged, short
+from lc_assets.lake.per_process import PerProcess
 from lc_assets.publishing import flush, staging_path
 
 GOOGLE = "gs://"
-_ADDRESS = re.compile("(gs|s3|az)://([^/]+)/*(.*?)/*")
+OTHERS = ("s3://", "az://")
+"""What `lc_assets.lake.object_storage` reads and writes."""
+_ADDRESS = re.compile(f"({'|'.join((GOOGLE, *OTHERS))})([^/]+)/*(.*?)/*")
 TRANSFERS = 8
 """Files transferred at a time."""
 PART_BYTES = 32 << 20
@@ -30,7 +32,7 @@ KiB, as Google's service requires.
 
 def is_in_bucket(where: str) -> bool:
     """Whether this is a bucket's URL, not a path."""
-    return where.startswith(("gs://", "s3://", "az://"))
+    return where.startswith((GOOGLE, *OTHERS))
 
 
 class Held(NamedTuple):
@@ -101,7 +103,7 @@ class Bucket:
     url: str
     client: Any = field(default=None, compare=False, repr=False)
 
-    @cached_property
+    @PerProcess
     def _place(self) -> tuple[Storage, str]:
         """The bucket, and the prefix of all names."""
         found = _ADDRESS.fullmatch(self.url)
@@ -234,10 +236,10 @@ class Bucket:
 
 def _storage(scheme: str, bucket: str, client: Any) -> Storage:
     # Google's client takes 0.4 s to import, obstore may not be installed.
-    if scheme == "gs":
+    if scheme == GOOGLE:
         from lc_assets.lake.google_storage import GoogleStorage
 
         return GoogleStorage(bucket, client)
     from lc_assets.lake.object_storage import ObjectStorage
 
-    return ObjectStorage(scheme, bucket)
+    return ObjectStorage(f"{scheme}{bucket}")

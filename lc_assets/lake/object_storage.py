@@ -42,14 +42,15 @@ class ObjectStorage:
 
     errors = staticmethod(object_store_errors_as_lc_errors)
 
-    def __init__(self, scheme: str, bucket: str) -> None:
-        """Open a bucket of the scheme ``s3``, or a container of ``az``."""
-        require_obstore(f"{scheme}://{bucket}")
+    def __init__(self, url: str) -> None:
+        """Open ``s3://bucket`` or ``az://container``."""
+        require_obstore(url)
         from obstore import store
 
+        scheme, _, bucket = url.partition("://")
         kind, provider, config = _PROVIDERS[scheme]
         plain = os.environ.get(f"{provider}_ALLOW_HTTP", "").lower() == "true"
-        with self.errors(f"{scheme}://{bucket}"):
+        with self.errors(url):
             self._store = getattr(store, kind)(
                 bucket,
                 config=config,
@@ -139,9 +140,23 @@ class ObjectStorage:
 
 
 def require_obstore(url: str) -> None:
-    """Raise `BadInput` where obstore is not installed."""
+    """Raise `BadInput` where obstore is not installed, or would wait for ever, since this process
+    was forked from one that used it.
+    """
     if find_spec("obstore") is None:
         raise BadInput(f"{url} needs obstore: pip install 'lc-assets[stores]'")
+    if _first_process() != os.getpid():
+        raise BadInput(
+            f"{url}: obstore was used before this process was forked, and its threads are not "
+            "here: start workers by another method, such as "
+            "DataLoader(…, multiprocessing_context='forkserver')"
+        )
+
+
+@functools.cache
+def _first_process() -> int:
+    """Of this one and those that it was forked from, the first that asked; its number."""
+    return os.getpid()
 
 
 def register_file_system(url: str) -> None:

@@ -15,7 +15,6 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
@@ -23,6 +22,8 @@ import msgspec
 
 from lc_assets.errors import BadInput, CorruptFile, LcError, Unreachable, without_secrets
 from lc_assets.foreign_errors import transport_errors_as_unreachable, without_address
+from lc_assets.lake.bucket import OTHERS
+from lc_assets.lake.per_process import PerProcess
 from lc_assets.line_ranges import LinesOfRange, parsed
 
 Task = TypeVar("Task")
@@ -80,11 +81,11 @@ class Upstream:
     def __repr__(self) -> str:
         return without_secrets(f"Upstream({self.root!r})")
 
-    @cached_property
+    @PerProcess
     def _place(self) -> tuple[Any, str]:
         import fsspec
 
-        if self.root.startswith(("s3://", "az://")):
+        if self.root.startswith(OTHERS):
             from lc_assets.lake.object_storage import register_file_system
 
             register_file_system(self.root)
