@@ -39,7 +39,7 @@ from typing import Any
 
 import dagster as dg
 
-from lc_assets.builds.recipe_files import read_recipe, recorded_recipe
+from lc_assets.builds.recipe_files import recorded_recipe
 from lc_assets.builds.stage import Stage
 from lc_assets.errors import BadInput, without_secrets
 from lc_assets.lake.bucket import GOOGLE, is_in_bucket
@@ -91,15 +91,12 @@ def build_defs(
     Raises:
         BadInput: when recipe or snapshots cannot be read.
     """
-    resource = BuildContextResource(**{name: value for name, value in settings.items() if value})
-    own_recipe = Path(resource.recipe) if resource.recipe else None
-    if not own_recipe and not is_in_bucket(resource.lake):  # loading uses no network
-        own_recipe = recorded_recipe(resource.lake)
-    recipe = read_recipe(own_recipe, withdrawn=resource.withdrawn)
+    resource = _resource_of(**settings)
+    recipe = resource.read_recipe()
     names = known_snapshots(Path(snapshots) if snapshots else None, recipe.sources)
     planner = DagsterPlanner(
         lake=functools.cache(lambda: open_lake(resource.lake)),
-        recipe=lambda: read_recipe(own_recipe, withdrawn=resource.withdrawn),
+        recipe=resource.read_recipe,
         snapshots=frozenset(names),
     )
     partitions = {
@@ -126,9 +123,17 @@ def build_defs(
         jobs=jobs_of(stages),
         sensors=[*looking, staleness_sensor(planner, ASSET_OF)],
         schedules=nightly_schedules(planner, ASSET_OF, running=automation),
-        resources=_resources(resource, recipe=str(own_recipe or "")),
+        resources=_resources(resource),
         executor=dg.in_process_executor,  # a stage has its own workers; a step costs 0.02 s
     )
+
+
+def _resource_of(sections: str | None = None, **settings: Any) -> BuildContextResource:
+    given = {name: value for name, value in settings.items() if value} | {"sections": sections}
+    found = BuildContextResource(**given)
+    if found.recipe or is_in_bucket(found.lake):  # loading uses no network
+        return found
+    return BuildContextResource(**given | {"recipe": str(recorded_recipe(found.lake) or "")})
 
 
 def _checks_of(
@@ -138,9 +143,8 @@ def _checks_of(
         yield checks_of(one, dg.AssetKey(one.name), partitions[one.partitioned_by])
 
 
-def _resources(resource: BuildContextResource, *, recipe: str) -> dict[str, Any]:
+def _resources(resource: BuildContextResource) -> dict[str, Any]:
     settings = {name: getattr(resource, name) for name in BuildContextResource.model_fields}
-    settings["recipe"] = recipe
     # The UI shows settings, and runs keep them: of one with a secret, the variable's name.
     for name, variable in (("upstream", "LC_UPSTREAM"), ("crawl", "LC_CRAWL")):
         value = settings[name]

@@ -12,8 +12,8 @@ from typing import Any, Final, get_args
 import msgspec
 
 from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import attributes_of
 from lc_assets.builds.stage import SAME_SNAPSHOT, Stage
-from lc_assets.cli.setting_options import attributes_of
 from lc_assets.stages.catalogue import STAGES
 from lc_assets_tests.made_reference import checks_page, commands_page, environment_page
 

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from lc_assets.publishing import make_folder, publish_bytes
 
 RECIPE_FILE = "recipe.toml"
 """File in a lake with the recipe of its last build."""
+SECTIONS = b"# The sections below are of Dagster components: their defs.yaml has them.\n"
+"""In a recorded recipe: the line before `sections`."""
 FOLDER = "folder"
 """In a recorded recipe: the folder that relative paths are resolved against; by default its own."""
 _PATHS = (
@@ -109,19 +111,37 @@ def _possible(kind: msgspec.inspect.Type, steps: list[str]) -> Iterator[str]:
         yield from _possible(kind.value_type, steps[1:])
 
 
-def read_recipe(path: Path | None, *, withdrawn: str = "") -> Recipe:
+def with_sections(content: bytes, sections: str | None) -> bytes:
+    """A recipe's TOML with further sections instead of those that were recorded with it; as it is
+    if ``sections`` is None.
+
+    >>> recorded = with_sections(b"[token_grid]", "[packed_rows]")
+    >>> [line for line in recorded.splitlines() if not line.startswith(b"#")]
+    [b'[token_grid]', b'[packed_rows]']
+    >>> with_sections(recorded, "").splitlines()
+    [b'[token_grid]']
+    """
+    if sections is None:
+        return content
+    own = content.partition(SECTIONS)[0]
+    line_end = b"" if own.endswith(b"\n") or not own else b"\n"
+    return own + line_end + SECTIONS + sections.encode() if sections else own
+
+
+def read_recipe(path: Path | None, *, withdrawn: str = "", sections: str | None = None) -> Recipe:
     """The recipe of a file, or the default recipe when there is none.
 
     Args:
         path: the file.
         withdrawn: further lists of withdrawals, as `lists_named` has them.
+        sections: further sections, see `with_sections`.
     """
     if path is not None and not path.is_file():
         raise BadInput(f"{path}: no such recipe file")
-    recipe = (
-        Recipe()
-        if path is None
-        else parse_recipe(path.read_bytes(), where=str(path), folder=path.parent)
+    recipe = parse_recipe(
+        with_sections(b"" if path is None else path.read_bytes(), sections),
+        where=f"{path or 'the default recipe'}{' and components' if sections else ''}",
+        folder=path.parent if path else None,
     )
     named = recipe.withdrawn_documents.lists + tuple(
         name for name in lists_named(withdrawn) if name not in recipe.withdrawn_documents.lists
@@ -145,28 +165,34 @@ def recorded_recipe(lake: Path | str) -> Path | None:
     return path
 
 
-def record_recipe(lake: Path | str, recipe: Path | None) -> None:
-    """Record the recipe that a lake is built with, if one is given. Its relative paths still refer
-    to its own folder.
+def record_recipe(lake: Path | str, recipe: Path | None, sections: str | None = None) -> None:
+    """Record the recipe that a lake is built with, if one is given, and further sections. Its
+    relative paths still refer to its own folder.
 
     Raises:
         BadInput: when there is no such file.
         Busy: while commands build by another recipe.
     """
-    opened, content = open_lake(str(lake)), recorded_content(lake, recipe)
+    opened, content = open_lake(str(lake)), recorded_content(lake, recipe, sections)
     if content is not None and opened.note(RECIPE_FILE) != content:
         opened.replace_note(RECIPE_FILE, content)
 
 
-def recorded_content(lake: Path | str, recipe: Path | None) -> bytes | None:
+def recorded_content(
+    lake: Path | str, recipe: Path | None, sections: str | None = None
+) -> bytes | None:
     """What a lake that is built with a recipe has as its record; without a recipe, or with the
-    record itself, the present one. None if there is none.
+    record itself, the present one; with ``sections``, see `with_sections`. None if there is none.
 
     Raises:
-        BadInput: when there is no such file.
+        BadInput: when there is no such file; when ``sections`` join the default recipe in a lake
+            with another, such as one in a bucket, whose recipe is not read in loading.
     """
     if recipe is None or recipe.resolve() == (Path(lake) / RECIPE_FILE).resolve():
-        return open_lake(str(lake)).note(RECIPE_FILE)
+        content = open_lake(str(lake)).note(RECIPE_FILE)
+        if recipe is None and sections is not None and with_sections(content or b"", "").strip():
+            raise BadInput(f"{lake}: was built by a recipe of its own: name a recipe file")
+        return with_sections(content or b"", sections) if content or sections else content
     if not recipe.is_file():
         raise BadInput(f"{recipe}: no such recipe file")
     content = recipe.read_bytes()
@@ -175,7 +201,7 @@ def recorded_content(lake: Path | str, recipe: Path | None) -> bytes | None:
     ):
         folder = json.dumps(str(recipe.parent.absolute()), ensure_ascii=False)
         content = f"{FOLDER} = {folder}  # of relative paths\n".encode() + content
-    return content
+    return with_sections(content, sections)
 
 
 def toml_of(recipe: Recipe, folder: Path) -> str:
@@ -190,7 +216,21 @@ def toml_of(recipe: Recipe, folder: Path) -> str:
     changed = {FOLDER: str(folder)} | _changed(
         msgspec.to_builtins(recipe), msgspec.to_builtins(Recipe())
     )
-    return "".join(f"{json.dumps(name)} = {_toml(value)}\n" for name, value in changed.items())
+    return _lines(changed)
+
+
+def section_of(names: Sequence[str], values: Mapping[str, Any]) -> str:
+    r"""A section of a recipe as TOML; values of None are left out.
+
+    >>> section_of(("blended_mix", "half"), {"parts": {"packed_rows": 0.5}, "samples": None})
+    '["blended_mix"."half"]\n"parts" = {"packed_rows" = 0.5}\n'
+    """
+    return f"[{'.'.join(map(json.dumps, names))}]\n{_lines(values)}"
+
+
+def _lines(values: Mapping[str, Any]) -> str:
+    given = {name: value for name, value in values.items() if value is not None}
+    return "".join(f"{json.dumps(name)} = {_toml(value)}\n" for name, value in given.items())
 
 
 def _changed(values: dict[str, Any], defaults: Any) -> dict[str, Any]:

@@ -1,19 +1,17 @@
 """Options for settings of a recipe, made of the settings' types, defaults and descriptions."""
 
 import inspect
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from typer import Option
 
+from lc_assets.builds.settings.common import attributes_of
 from lc_assets.errors import BadInput
 from lc_assets.records import frozen
 
 if TYPE_CHECKING:
     import msgspec
-
-_ATTRIBUTE = re.compile(r"^    (\w+): ((?:.|\n(?!    \w+: |\n))*)", re.MULTILINE)
 
 
 def settings_options(defaults: "msgspec.Struct", *names: str, **flags: str) -> Any:
@@ -73,14 +71,3 @@ def _option(flag: str, kind: Any, meaning: str) -> Any:
         kind = list[get_args(kind)[0]]  # type: ignore[misc]
     words = meaning[:1].upper() + meaning[1:]
     return Annotated[kind, Option(flag, help=words, metavar=choices)]
-
-
-def attributes_of(kind: type) -> dict[str, str]:
-    """Meanings of a class's attributes, from its docstring.
-
-    >>> from lc_assets.builds.recipe import Recipe
-    >>> attributes_of(type(Recipe().longcrawl_flat))["codec"][:11]
-    '``blosc-lz4'
-    """
-    _, _, attributes = (inspect.getdoc(kind) or "").partition("Attributes:\n")
-    return {name: " ".join(words.split()) for name, words in _ATTRIBUTE.findall(attributes)}

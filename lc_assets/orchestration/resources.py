@@ -9,6 +9,7 @@ from pathlib import Path
 import dagster as dg
 
 from lc_assets.builds.building import context_for
+from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.recipe_files import read_recipe, record_recipe
 from lc_assets.builds.shard_runs import log_shards_to
 from lc_assets.builds.stage import BuildContext
@@ -58,6 +59,7 @@ class BuildContextResource(dg.ConfigurableResource):
         crawl: the crawl's own archives (WARC, WAT, indexes), for LongPack: a folder, ``https://…``
             or ``gs://…``.
         recipe: path of the recipe's TOML file; empty for the default recipe.
+        sections: further sections of the recipe, as TOML, from components; None outside these.
         withdrawn: paths of lists of withdrawals besides the recipe's, separated as in ``PATH``.
         workers: processes that a stage uses on this machine.
         executor: a cluster instead, see `lc_assets.execution.on_ray`; empty for this machine.
@@ -69,6 +71,7 @@ class BuildContextResource(dg.ConfigurableResource):
     upstream: str = REDPAJAMA_V2
     crawl: str = ""
     recipe: str = ""
+    sections: str | None = None
     withdrawn: str = ""
     workers: int = 1
     executor: str = ""
@@ -88,7 +91,7 @@ class BuildContextResource(dg.ConfigurableResource):
         try:
             if step is not None:
                 claim_history(step.instance, self.lake)
-            record_recipe(self.lake, Path(self.recipe) if self.recipe else None)
+            record_recipe(self.lake, self.recipe_file(), self.sections)
             with log_shards_to(where):
                 yield self.build_context(log)
         except LcError as error:
@@ -107,7 +110,7 @@ class BuildContextResource(dg.ConfigurableResource):
         """The build context; progress is logged to ``log``."""
         return context_for(
             self.lake_folder(),
-            read_recipe(Path(self.recipe) if self.recipe else None, withdrawn=self.withdrawn),
+            self.read_recipe(),
             upstream=self.upstream,
             crawl=self.crawl,
             executor=self.executor,
@@ -116,6 +119,18 @@ class BuildContextResource(dg.ConfigurableResource):
             watch=in_log(log.info, drawn=on_terminal if self.on_terminal else silent),
             say=log.info,
         )
+
+    def recipe_file(self) -> Path | None:
+        """The recipe's file; None for the default recipe."""
+        return Path(self.recipe) if self.recipe else None
+
+    def read_recipe(self) -> Recipe:
+        """The recipe, as it is now.
+
+        Raises:
+            BadInput: when it cannot be read.
+        """
+        return read_recipe(self.recipe_file(), withdrawn=self.withdrawn, sections=self.sections)
 
     def lake_folder(self) -> Lake:
         """The lake."""

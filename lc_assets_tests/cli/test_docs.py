@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lc_assets.builds.recipe import Recipe
-from lc_assets.cli.setting_options import attributes_of
+from lc_assets.builds.settings.common import attributes_of
 from lc_assets.stages.catalogue import STAGES
 from lc_assets_tests.made_pages import pages
 from lc_assets_tests.made_reference import variables

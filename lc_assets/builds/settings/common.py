@@ -2,6 +2,8 @@
 models.
 """
 
+import inspect
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, dataclass_transform
 
@@ -9,12 +11,25 @@ import msgspec
 
 from lc_assets.errors import BadInput
 
+_ATTRIBUTE = re.compile(r"^    (\w+): ((?:.|\n(?!    \w+: |\n))*)", re.MULTILINE)
+
 Seed = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One stage's settings; all of them are frozen, and made by keywords."""
+
+
+def attributes_of(kind: type) -> dict[str, str]:
+    """Meanings of a class's attributes, from its docstring.
+
+    >>> from lc_assets.builds.recipe import Recipe
+    >>> attributes_of(type(Recipe().longcrawl_flat))["codec"][:11]
+    '``blosc-lz4'
+    """
+    _, _, attributes = (inspect.getdoc(kind) or "").partition("Attributes:\n")
+    return {name: " ".join(words.split()) for name, words in _ATTRIBUTE.findall(attributes)}
 
 
 class DecontaminationSettings(Settings):
