@@ -6,16 +6,25 @@ import gzip
 import io
 import json
 import math
+import re
 import tempfile
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.redpajama.documents import DocumentRecord
-from lc_assets.formats.redpajama.signals import SignalsTable, read_signals, write_signals
+from lc_assets.formats.redpajama.signal_lines import BULLET_NEEDS, LineScanner
+from lc_assets.formats.redpajama.signals import (
+    SignalsTable,
+    _record_type,
+    _scores,
+    read_signals,
+    write_signals,
+)
 from lc_assets.text.signals.names import CCNET_SIGNALS, SCALARS
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard
@@ -222,3 +231,58 @@ def test_numbers_that_a_record_lacks_are_left_out(tmp_path):
     with gzip.open(tmp_path / "x.gz") as file:
         found = json.loads(file.read())["quality_signals"]
     assert found == {"ccnet_nlines": [[0, 2, 0.0]], "ccnet_bucket": [[0, 2, 1.0]]}
+
+
+SCORES = st.none() | st.integers(-3, 10**16) | st.floats(-1e6, 1e6).map(lambda it: round(it, 8))
+
+
+@given(st.data(), st.sets(st.sampled_from(SCALARS), min_size=1), st.randoms())
+def test_a_scanned_line_is_as_it_is_decoded(data, wanted, random):
+    """What `LineScanner` reads of a line, whole or with a byte changed, is what decoding gives; a
+    line that is not JSON is scanned only where the damage is in numbers that are not wanted.
+    """
+    names = data.draw(st.permutations((*SCALARS, *BULLET_NEEDS)))[: data.draw(st.integers(1, 30))]
+    spans = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), SCORES), max_size=3)
+    record = {
+        "id": SHARD.document_id(7),
+        "id_int": 5,
+        "metadata": {"cc_segment": "x", "url": data.draw(st.text(max_size=9)), "language": "en"},
+        "quality_signals": {name: data.draw(spans) for name in names},
+    }
+    line = msgspec.json.encode(record)
+    if data.draw(st.booleans()):
+        at = random.randrange(len(line))
+        line = line[:at] + bytes([random.choice(b'[]{}",.-019e \\n')]) + line[at + 1 :]
+    known, scores = [name for name in SCALARS if name in wanted], np.empty(len(wanted))
+    found = LineScanner(known).scan(line, scores)
+    if found is None:
+        return
+    try:
+        decoded = msgspec.json.decode(line, type=_record_type(known))
+    except msgspec.DecodeError:
+        decoded = msgspec.json.decode(_without_unwanted(line, wanted), type=_record_type(known))
+    assert found == (decoded.id, decoded.metadata.url)
+    np.testing.assert_array_equal(scores, list(_scores(decoded.quality_signals, known)))
+
+
+def _without_unwanted(line: bytes, wanted: set[str]) -> bytes:
+    """A line whose signals that are not wanted are empty."""
+
+    def emptied(found: re.Match[bytes]) -> bytes:
+        is_kept = found[1].decode() in wanted or found[1].decode() in BULLET_NEEDS
+        return found[0] if is_kept else b'"%b":[]' % found[1]
+
+    return re.sub(rb'"((?:rps|ccnet)_\w+)":\[[^"}]*\]', emptied, line)
+
+
+def test_lines_as_published_are_scanned(tmp_path):
+    """Else the scanner would never be used, and nothing would show it."""
+    record = DocumentRecord(
+        raw_content="• One line.\n• And another one.", nlines=2, perplexity=3.25
+    )
+    write_signals(tmp_path / "x.gz", SHARD, [(7, record, signals_of(record.raw_content))])
+    line = gzip.decompress((tmp_path / "x.gz").read_bytes()).removesuffix(b"\n")
+    scores = np.empty(len(SCALARS))
+    assert LineScanner(SCALARS).scan(line, scores) == (SHARD.document_id(7), "")
+    assert scores[SCALARS.index("frac_lines_start_with_bulletpoint")] == 1
+    assert LineScanner(SCALARS).scan(line.replace(b'":', b'": '), scores) is None

@@ -1,7 +1,8 @@
 """Quality signals of one shard: ``quality_signals/{tag}.signals.json.gz``, one record per line.
 
 The record is in the package's docstring. Nine tenths of such a file are line signals that are
-rarely needed; only requested signals are decoded.
+rarely needed; only requested signals are decoded, and of a long file's lines as they are usually
+written not even these (`lc_assets.formats.redpajama.signal_lines`).
 """
 
 from array import array
@@ -19,12 +20,14 @@ from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import CorpusDocument, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord, id_int, line_reader
 from lc_assets.formats.redpajama.lines import decode_json, read_lines, write_json_lines
+from lc_assets.formats.redpajama.signal_lines import BULLET_NEEDS, LineScanner
 from lc_assets.records import distinct
 from lc_assets.text.signals.names import BULLET_LINES, CCNET_SIGNALS, SCALARS, Signals
 from lc_assets.text.signals.signals import MeasuredSignals, bullet_fraction, first_score
 from lc_assets.vocabulary import Shard
 
-BULLET_NEEDS = ("rps_lines_start_with_bulletpoint", "ccnet_nlines")
+DECODED_FIRST = 500
+"""Lines at the beginning of a file that are decoded as JSON: a short file needs no kernel."""
 BUCKET_SCORES = {"head": 0.0, "middle": 1.0, "tail": 2.0}
 
 
@@ -84,6 +87,7 @@ def read_signals(
     """
     known = [name for name in SCALARS if name in names]
     decoder, line_of = msgspec.json.Decoder(_record_type(known)), line_reader(shard)
+    scanner, scanned = LineScanner(known), np.empty(len(known))
     lines, urls, values = array("q"), list[str](), array("d")
     seen: set[int] = set()
     n_undecodable = n_oversize = 0
@@ -92,20 +96,26 @@ def read_signals(
         if text is None:
             n_oversize += 1
             continue
-        try:
-            record: Any = decode_json(text, decoder, where=at)
-        except CorruptFile:
-            n_undecodable += 1
-            continue
-        line = line_of(record.id, at)
+        found = scanner.scan(text, scanned) if number >= DECODED_FIRST else None
+        if found is not None:
+            (name, url), scores = found, scanned.tolist()
+        else:
+            try:
+                record: Any = decode_json(text, decoder, where=at)
+            except CorruptFile:
+                n_undecodable += 1
+                continue
+            name, url = record.id, record.metadata.url
+            scores = list(_scores(record.quality_signals, known))
+        line = line_of(name, at)
         if line in seen:
             raise CorruptFile(
                 f"{at}: the signals of {shard.document_id(line)} a second time; expected each once"
             )
         seen.add(line)
         lines.append(line)
-        urls.append(record.metadata.url)
-        values.extend(_scores(record.quality_signals, known))
+        urls.append(url)
+        values.extend(scores)
     order = np.argsort(lines)
     rows = np.array(values).reshape(len(lines), len(known))[order]
     return SignalsTable(

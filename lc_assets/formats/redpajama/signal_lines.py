@@ -1,0 +1,271 @@
+"""Scan a line of a signals file for some of its scores, without decoding the rest.
+
+Nine tenths of a line are scores of single lines of text. `LineScanner` reads what RedPajama-V2's
+program writes: compact JSON, fields in its order, no escapes in id and address, numbers of few
+digits. Of any other line it returns None, and the caller decodes it as JSON. Scores that are not
+needed are checked for their characters only.
+"""
+
+from collections.abc import Sequence
+from math import nan
+
+import numpy as np
+
+from lc_assets.arrays import Bytes, Floats, Int64s
+from lc_assets.compiling import compiled, inlined
+from lc_assets.text.signals.names import BULLET_LINES
+
+BULLET_NEEDS = ("rps_lines_start_with_bulletpoint", "ccnet_nlines")
+"""Signals that the share of lines with a bullet is computed from."""
+
+_QUOTE, _BACKSLASH, _COLON, _COMMA = (np.uint8(ord(it)) for it in '"\\:,')
+_OPEN, _CLOSE = (np.uint8(ord(it)) for it in "[]")
+_ZERO, _NINE, _POINT, _MINUS = (np.uint8(ord(it)) for it in "09.-")
+_CONTROLS = np.uint8(32)
+"""Bytes below are control characters."""
+_NUMERIC = np.isin(np.arange(256), list(b"0123456789+-.eE,[]nul"))
+"""Characters of numbers, null, and lists of them."""
+_ID, _ID_INT, _METADATA, _URL, _SIGNALS, _NULL, _LISTS, _NEXT, _BRACES = (
+    np.frombuffer(it.encode(), np.uint8)
+    for it in (
+        *('{"id":"', '","id_int":', ',"metadata":{"', "url", '},"quality_signals":{"'),
+        *("null", "[[", ',"', "}}"),
+    )
+)
+_POWERS = 10.0 ** np.arange(16)
+"""Powers of ten that a float64 holds exactly."""
+_FAILED = -1
+
+
+class LineScanner:
+    """Reads some signals of lines.
+
+    Args:
+        names: of `lc_assets.text.signals.names.SCALARS`.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        keys = [name for name in names if name != BULLET_LINES]
+        self._bullets = names.index(BULLET_LINES) if BULLET_LINES in names else -1
+        self._places = np.array([names.index(name) for name in keys], np.int64)
+        self._needs = (-1, -1)
+        if self._bullets >= 0:
+            keys += [name for name in BULLET_NEEDS if name not in keys]
+            self._needs = keys.index(BULLET_NEEDS[0]), keys.index(BULLET_NEEDS[1])
+        ends = np.cumsum([0, *map(len, keys)])
+        self._keys = np.frombuffer("".join(keys).encode(), np.uint8), ends.astype(np.int64)
+        self._values = np.empty((len(keys), 3))
+        self._bounds = np.empty(4, np.int64)
+
+    def scan(self, line: bytes, out: Floats) -> tuple[str, str] | None:
+        """Fill ``out``, ``(names,)``, with a line's scores, NaN where there is none; return the id
+        and the address, or None where the line must be decoded.
+        """
+        content = np.frombuffer(line, np.uint8)
+        begin = _identity_end(content, self._bounds)
+        if begin < 0 or not _read_signals(content, begin, *self._keys, self._values):
+            return None
+        out[self._places] = self._values[: len(self._places), 0]
+        if self._bullets >= 0:
+            starts, lines = self._needs
+            _, n_scores, total = self._values[starts].tolist()
+            if total % 1:  # a sum of others than whole numbers depends on who adds them
+                return None
+            n_lines = self._values.item(lines, 0)
+            out[self._bullets] = total / n_lines if n_scores and n_lines else nan
+        bounds = self._bounds.tolist()
+        try:
+            return line[bounds[0] : bounds[1]].decode(), line[bounds[2] : bounds[3]].decode()
+        except UnicodeDecodeError:
+            return None
+
+
+@inlined
+def _holds(line: Bytes, at: int, wanted: Bytes) -> bool:
+    """Whether a line has these bytes at a place."""
+    if at + len(wanted) > len(line):
+        return False
+    for i in range(len(wanted)):  # noqa: SIM110 - numba compiles no generators
+        if line[at + i] != wanted[i]:
+            return False
+    return True
+
+
+@inlined
+def _string_end(line: Bytes, at: int) -> int:
+    """Place of the quote that ends a string which begins here; negative where it has escapes or
+    control characters, or does not end.
+    """
+    while at < len(line):
+        byte = line[at]
+        if byte == _QUOTE:
+            return at
+        if byte == _BACKSLASH or byte < _CONTROLS:
+            return _FAILED
+        at += 1
+    return _FAILED
+
+
+@inlined
+def _digits_end(line: Bytes, at: int) -> int:
+    """Place behind a whole number without a sign; negative where there is none."""
+    begin = at
+    while at < len(line) and _ZERO <= line[at] <= _NINE:
+        at += 1
+    return at if at == begin + 1 or (at > begin and line[begin] != _ZERO) else _FAILED
+
+
+@compiled
+def _number(line: Bytes, at: int, value: Floats) -> int:
+    """Read a number of at most 15 digits without an exponent; return the place behind it, or a
+    negative one for any other. One division of exact numbers rounds as a decimal reader does.
+    """
+    negative = at < len(line) and line[at] == _MINUS
+    begin = at + negative
+    at = point = _digits_end(line, begin)
+    if at < 0:
+        return _FAILED
+    if at < len(line) and line[at] == _POINT:
+        at += 1
+        while at < len(line) and _ZERO <= line[at] <= _NINE:
+            at += 1
+        if at == point + 1:
+            return _FAILED
+    if at - begin > 15:
+        return _FAILED
+    whole = np.int64(0)
+    for i in range(begin, at):
+        if i != point:
+            whole = whole * 10 + np.int64(line[i] - _ZERO)
+    found = np.float64(whole) / _POWERS[max(at - point - 1, 0)]
+    value[0] = -found if negative else found
+    return at
+
+
+@compiled
+def _score_end(line: Bytes, at: int, value: Floats) -> int:
+    """Read ``[start,end,score]``, the score NaN where it is null; return the place behind it, or a
+    negative one.
+    """
+    if at >= len(line) or line[at] != _OPEN:
+        return _FAILED
+    for _ in range(2):
+        at = _digits_end(line, at + 1)
+        if at < 0 or at >= len(line) or line[at] != _COMMA:
+            return _FAILED
+    value[0] = np.nan
+    at = at + 5 if _holds(line, at + 1, _NULL) else _number(line, at + 1, value)
+    return at + 1 if 0 <= at < len(line) and line[at] == _CLOSE else _FAILED
+
+
+@compiled
+def _scores_end(line: Bytes, at: int, value: Floats) -> int:
+    """Read ``[[start,end,score],…]`` into the first score (NaN where there is none), how many are
+    not null, and their sum; return the place behind it, or a negative one.
+    """
+    value[0], value[1], value[2] = np.nan, 0.0, 0.0
+    score = np.empty(1)
+    at, n_spans = at + 1, 0
+    if not _holds(line, at - 1, _LISTS):
+        return at + 1 if at < len(line) and line[at] == _CLOSE else _FAILED
+    while at < len(line) and (line[at] == _COMMA or not n_spans):
+        at = _score_end(line, at + (n_spans > 0), score)
+        if at < 0:
+            return _FAILED
+        if not n_spans:
+            value[0] = score[0]
+        n_spans += 1
+        if not np.isnan(score[0]):
+            value[1] += 1.0
+            value[2] += score[0]
+    return at + 1 if at < len(line) and line[at] == _CLOSE else _FAILED
+
+
+@inlined
+def _skipped_end(line: Bytes, at: int) -> int:
+    """Pass over a value of numbers in lists; return the place behind it, or a negative one."""
+    begin = at
+    while at < len(line) and _NUMERIC[line[at]]:
+        at += 1
+    if at < len(line) and line[at] == _QUOTE:  # of the next name, behind a comma
+        at -= 1
+    return at if at > begin + 1 and line[begin] == _OPEN and line[at - 1] == _CLOSE else _FAILED
+
+
+@inlined
+def _key_at(line: Bytes, begin: int, end: int, keys: Bytes, ends: Int64s) -> int:
+    """Number of a name among the wanted ones, or a negative one."""
+    for number in range(len(ends) - 1):
+        if ends[number + 1] - ends[number] == end - begin and _holds(
+            line, begin, keys[ends[number] : ends[number + 1]]
+        ):
+            return number
+    return _FAILED
+
+
+@inlined
+def _name_end(line: Bytes, at: int) -> int:
+    """Place of the quote that ends a name which begins here and has a value; else negative."""
+    at = _string_end(line, at)
+    return at if 0 <= at < len(line) - 2 and line[at + 1] == _COLON else _FAILED
+
+
+@compiled
+def _identity_end(line: Bytes, bounds: Int64s) -> int:
+    """Read the beginning of a line; return the place behind the quote before its first signal, or a
+    negative one. ``bounds``, ``(4,)``, are filled with where the id and the address begin and end.
+    """
+    bounds[:] = len(_ID), 0, 0, 0
+    at = bounds[1] = _string_end(line, len(_ID)) if _holds(line, 0, _ID) else _FAILED
+    if at < 0 or not _holds(line, at, _ID_INT):
+        return _FAILED
+    at = _digits_end(line, at + len(_ID_INT))
+    if at < 0 or not _holds(line, at, _METADATA):
+        return _FAILED
+    at += len(_METADATA)
+    while True:
+        begin, at = at, _name_end(line, at)
+        if at < 0 or line[at + 2] != _QUOTE:
+            return _FAILED
+        is_url = at - begin == len(_URL) and _holds(line, begin, _URL)
+        begin, at = at + 3, _string_end(line, at + 3)
+        if at < 0 or (is_url and bounds[2]):
+            return _FAILED
+        if is_url:
+            bounds[2:] = begin, at
+        if _holds(line, at + 1, _SIGNALS):
+            return at + 1 + len(_SIGNALS)
+        if not _holds(line, at + 1, _NEXT):
+            return _FAILED
+        at += 1 + len(_NEXT)
+
+
+@compiled
+def _read_signals(line: Bytes, at: int, keys: Bytes, ends: Int64s, values: Floats) -> bool:
+    """Read the signals of a line; False where it must be decoded.
+
+    Args:
+        line: without its newline.
+        at: behind the quote before its first signal.
+        keys: the names of wanted signals, one behind the other.
+        ends: ``(n + 1,)``, where names begin and end.
+        values: ``(n, 3)``, filled with the first score, the number of scores that are not null, and
+            their sum.
+    """
+    values[:, 0], values[:, 1:] = np.nan, 0.0
+    seen = np.zeros(len(ends), np.bool_)
+    while True:
+        begin, at = at, _name_end(line, at)
+        if at < 0:
+            return False
+        key = _key_at(line, begin, at, keys, ends)
+        if key < 0:
+            at = _skipped_end(line, at + 2)
+        elif seen[key]:
+            return False
+        else:
+            seen[key] = True
+            at = _scores_end(line, at + 2, values[key])
+        if at < 0 or not _holds(line, at, _NEXT):
+            return at >= 0 and at + len(_BRACES) == len(line) and _holds(line, at, _BRACES)
+        at += len(_NEXT)
