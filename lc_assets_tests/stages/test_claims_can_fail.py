@@ -290,7 +290,8 @@ def sweep_below_nothing(check_input: CheckInput) -> CheckInput:
 
 
 def lose_a_sketch(check_input: CheckInput) -> CheckInput:
-    edit_array(first(check_input.folder, "*.sketches.npy"), lambda sketches: sketches[1:])
+    path = first(check_input.folder, "*.digests.parquet")
+    pq.write_table(pq.read_table(path)[1:], path)
     return check_input
 
 

@@ -149,12 +149,16 @@ def test_signatures_are_the_fast_ones_unless_published_ones_are_read(tmp_path, m
     assert {scheme_label_of(path, where="here") for path in paths} == {label}
 
 
-def test_a_text_is_sketched_once(tmp_path, monkeypatch):
-    """As it is signed: `document_keys` reads the sketches, except for its check; it makes the same
-    ones itself where nothing is signed.
+def test_a_text_is_sketched_and_digested_once(tmp_path, monkeypatch):
+    """As it is signed: `document_keys` reads the sketches and digests, except for its check; it
+    makes the same ones itself where nothing is signed.
     """
-    upstream, sketches, again = tiny_upstream(tmp_path / "upstream"), {}, []
+    upstream, made_of, again = tiny_upstream(tmp_path / "upstream"), {}, []
     monkeypatch.setattr(keyed_texts, "sketch", lambda *args: again.append(args) or sketch(*args))
+    digests_of = keyed_texts.digests_of
+    monkeypatch.setattr(
+        keyed_texts, "digests_of", lambda *args: again.append(args) or digests_of(*args)
+    )
     for near in (False, True):
         context = tiny_context(
             tmp_path / f"lake-{near}",
@@ -164,10 +168,14 @@ def test_a_text_is_sketched_once(tmp_path, monkeypatch):
         signed = ["document_signatures"] if near else []
         for name in ("raw_snapshot", "filtered_documents", *signed, "document_keys"):
             made = stage_named(name).build(context, SNAPSHOT)
-        sketches[near] = (made.published.folder / keying.SKETCHES_FILE).read_bytes()
-        assert len(again) == keying.DIGESTS_AGAIN + (0 if near else made.counts.kept)
+        folder = made.published.folder
+        made_of[near] = (
+            pq.read_table(folder / keying.DOCUMENTS_FILE),
+            (folder / keying.SKETCHES_FILE).read_bytes(),
+        )
+        assert len(again) == 2 * (keying.DIGESTS_AGAIN + (0 if near else made.counts.kept))
         again.clear()
-    assert sketches[False] == sketches[True]
+    assert made_of[False] == made_of[True]
 
 
 def test_texts_are_keyed_once(tmp_path, monkeypatch):

@@ -3,7 +3,8 @@
 A text is signed as it is tokenized. RedPajama-V2's signatures are of the published texts: they are
 read where no personal data are replaced, and joined by id; missing ones are computed bit for bit as
 upstream does.
-Where `document_keys` needs sketches, they are made of the same shingles, ``{shard}.sketches.npy``.
+Where `document_keys` needs sketches, they are made of the same shingles; they are with digests of
+the texts in ``{shard}.digests.parquet``, a line per document (`keyed_texts.OF_TEXT`).
 Where exact duplicates are removed too, ``{shard}.texts.npy`` has the keys of the texts
 (`lc_assets.stages.deduplication.signing.text_facts`).
 The signatures of the first documents of every shard are also recomputed: if upstream's scheme
@@ -11,7 +12,7 @@ differs, published and computed ones are not comparable, and a check fails.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -34,10 +35,9 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import read_table
+from lc_assets.builds.tables import count_lines, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
-from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.redpajama.minhash import (
     SCHEMA,
     read_signatures,
@@ -51,12 +51,13 @@ from lc_assets.stages.deduplication.signing import (
     CHECKED,
     COMPUTED,
     DIFFERENT,
+    DIGESTS_SUFFIX,
     MINHASH_SUFFIX,
     PUBLISHED,
-    SKETCHES_SUFFIX,
     TEXTS_SUFFIX,
     TOO_SHORT,
     SignTask,
+    n_text_facts,
     sign_shard,
 )
 from lc_assets.stages.documents.keyed_texts import are_sketched
@@ -91,8 +92,8 @@ def shingles_of(recipe: Recipe) -> Shingles:
     return shingles
 
 
-def sketches_are_published(recipe: Recipe) -> bool:
-    """Whether texts are sketched as they are signed: where both are needed."""
+def digests_are_published(recipe: Recipe) -> bool:
+    """Whether texts are digested and sketched as they are signed: where both are needed."""
     return are_sketched(recipe) and recipe.near_duplicate_pairs.near
 
 
@@ -110,7 +111,7 @@ def write_document_signatures(context: BuildContext, staging: StagingFolder) -> 
     snapshot = staging.key
     origin, privacy = origin_of(context.recipe), context.recipe.token_documents.privacy
     shingles = shingles_of(context.recipe)
-    sketched = shingles if sketches_are_published(context.recipe) else None
+    sketched = shingles if digests_are_published(context.recipe) else None
     are_read = origin == "published_or_computed" and not privacy.replace
     wanted = _published_files(staging.inputs, snapshot) if are_read else {}
     tasks = [
@@ -154,11 +155,11 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
     and bands agree; each has a sketch and a key of its text, where there are any.
     """
     params = check_input.fingerprint.params
-    widths = {SKETCHES_SUFFIX: SKETCH_HASHES} if "sketches" in params else {}
-    widths |= {TEXTS_SUFFIX: 3} if "texts" in params else {}
+    counters = {DIGESTS_SUFFIX: count_lines} if "sketches" in params else {}
+    counters |= {TEXTS_SUFFIX: n_text_facts} if "texts" in params else {}
     found = by_workers(
         check_input,
-        partial(_signed_or_short, folder=check_input.folder, widths=widths),
+        partial(_signed_or_short, folder=check_input.folder, counters=counters),
         documents_files(check_input.only_input("filtered_documents").folder),
     )
     wrong = [words for complaints, _, _ in found for words in complaints]
@@ -177,10 +178,11 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
 
 
 def _signed_or_short(
-    documents: Path, folder: Path, *, widths: Mapping[str, int]
+    documents: Path, folder: Path, *, counters: Mapping[str, Callable[[Path], int]]
 ) -> tuple[list[str], int, int]:
-    """Of a shard with signatures in a folder: whether it names other documents or lacks rows of an
-    array, which are so wide by its suffix, the number of signed documents, and of short ones.
+    """Of a shard with signatures in a folder: whether it names other documents or one is missing in
+    another file, whose lines are counted so by its suffix; the number of signed documents, and of
+    short ones.
     """
     file = folder / documents.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
     parts = list(read_signatures(file, where=str(file)))
@@ -188,10 +190,10 @@ def _signed_or_short(
     ids = [name for part in parts for name in part.ids]
     same = ids == read_table(documents, ["id"])["id"].to_pylist()
     wrong = [] if same else [f"{file.name} names other documents than {documents.name}"]
-    for suffix, width in widths.items():
+    for suffix, count in counters.items():
         path = folder / documents.name.replace(DOCUMENTS_SUFFIX, suffix)
-        if read_npy(path).shape != (len(ids), width):
-            wrong.append(f"{path.name} has not one row for each of {len(ids):,} documents")
+        if count(path) != len(ids):
+            wrong.append(f"{path.name} has not one line for each of {len(ids):,} documents")
     return wrong, n_signed, len(ids) - n_signed
 
 
@@ -230,7 +232,7 @@ STAGE = Stage(
         "MinHash signatures of one snapshot's filtered documents: RedPajama-V2's where "
         "published, otherwise computed."
     ),
-    code_version="1",
+    code_version="2",
     reads={"raw_snapshot": SAME_SNAPSHOT, "filtered_documents": SAME_SNAPSHOT},
     params=lambda recipe, _: (
         {
@@ -238,7 +240,7 @@ STAGE = Stage(
             "schemes": [RPV2.label, FAST.label],
             "shingles": asdict(shingles_of(recipe)),
         }
-        | ({"sketches": SKETCH_HASHES} if sketches_are_published(recipe) else {})
+        | ({"sketches": SKETCH_HASHES} if digests_are_published(recipe) else {})
         | ({"texts": True} if texts_are_keyed(recipe) else {})
         | privacy_params(recipe)
     ),
@@ -250,7 +252,7 @@ STAGE = Stage(
         shard_counts_match,
     ),
     columns=SCHEMA,
-    sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX, SKETCHES_SUFFIX, TEXTS_SUFFIX)),
+    sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX, DIGESTS_SUFFIX, TEXTS_SUFFIX)),
     job="snapshot_documents",
     write=write_document_signatures,
 )

@@ -8,20 +8,23 @@ import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from lc_assets.arrays import UInt64s
 from lc_assets.builds.checks import DocumentsTask
 from lc_assets.builds.settings.common import PrivacySettings
-from lc_assets.builds.tables import read_lines, read_table
+from lc_assets.builds.tables import read_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.arrays.npy import write_npy
+from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.publishing import publish
 from lc_assets.records import record
+from lc_assets.stages.documents.keyed_texts import OF_TEXT, SKETCH, digests_of
 from lc_assets.stages.tokens.tokenized_text import text_columns, tokenized_utf8
 from lc_assets.text.duplicates.keys import (
     PUBLISHED_SHINGLES,
@@ -38,10 +41,11 @@ from lc_assets.text.duplicates.minhash import (
     fast_scheme,
     signature,
 )
-from lc_assets.text.duplicates.sketches import SKETCH_HASHES, sketch_of
+from lc_assets.text.duplicates.sketches import sketch_of
 from lc_assets.vocabulary import parse_document_id
 
-MINHASH_SUFFIX, SKETCHES_SUFFIX = ".minhash.parquet", ".sketches.npy"
+MINHASH_SUFFIX, DIGESTS_SUFFIX = ".minhash.parquet", ".digests.parquet"
+"""Of signatures, and of the columns `OF_TEXT`."""
 TEXTS_SUFFIX = ".texts.npy"
 """Of the arrays of `text_facts`."""
 CHECKED_DOCUMENTS = 4
@@ -69,7 +73,7 @@ class SignTask(DocumentsTask):
     Attributes:
         published: RedPajama-V2's signatures of the shard, if enabled and available.
         shingles: of the scheme that computes; None for RedPajama-V2's.
-        sketched: shingles of the sketches; None where there are none.
+        sketched: shingles of the sketches; None where neither these nor digests are written.
         keyed: whether the keys of texts are written.
         privacy: what is replaced in a text before it is signed.
     """
@@ -87,7 +91,7 @@ def sign_shard(task: SignTask) -> Counts:
     """Sign one shard's documents, in their order."""
     counts = Counter({PUBLISHED: 0, COMPUTED: 0, TOO_SHORT: 0, BROKEN: 0, CHECKED: 0, DIFFERENT: 0})
     scheme: MinHashScheme = RPV2 if task.shingles is None else fast_scheme(task.shingles)
-    published, sketches, keys = _published(task, counts), list[UInt64s](), list[TextFact]()
+    published, keys, of_texts = _published(task, counts), list[TextFact](), list[dict[str, Any]]()
     path, shingles = task.folder / f"{task.name}{MINHASH_SUFFIX}", task.sketched or task.shingles
     shard_id = ""
     with (
@@ -104,7 +108,8 @@ def sign_shard(task: SignTask) -> Counts:
             elif shingles:
                 hashes = shingled(text, shingles)
             if task.sketched and hashes is not None:
-                sketches.append(sketch_of(hashes))
+                digests = digests_of(line["raw_content"], text)
+                of_texts.append(digests | {SKETCH.name: sketch_of(hashes).tobytes()})
             numbers = published[name] if name in published else signature(text, scheme, hashes)
             if name in published and counts[CHECKED] < CHECKED_DOCUMENTS:
                 counts[CHECKED] += 1
@@ -114,8 +119,8 @@ def sign_shard(task: SignTask) -> Counts:
             shard_id = shard_id or _shard_id(name)
             writer.add(name, shard_id, numbers)
     if task.sketched:
-        rows = np.array(sketches, np.uint64).reshape(-1, SKETCH_HASHES)
-        write_npy(task.folder / f"{task.name}{SKETCHES_SUFFIX}", rows)
+        path = task.folder / f"{task.name}{DIGESTS_SUFFIX}"
+        write_table(path, pa.Table.from_pylist(of_texts, OF_TEXT))
     if task.keyed:
         write_npy(task.folder / f"{task.name}{TEXTS_SUFFIX}", _rows(keys))
     n_documents = counts[PUBLISHED] + counts[COMPUTED] + counts[TOO_SHORT]
@@ -130,6 +135,12 @@ def text_facts(documents: Path, privacy: PrivacySettings) -> UInt64s:
     return _rows(
         [_fact(text_key(tokenized_utf8(line, privacy)[0]), line["raw_content"]) for line in lines]
     )
+
+
+def n_text_facts(path: Path) -> int:
+    """Number of texts in a file of `text_facts`; negative where it holds something else."""
+    shape = read_npy(path).shape
+    return shape[0] if shape[1:] == (3,) else -1
 
 
 def _fact(key: Key | None, raw: bytes) -> TextFact:

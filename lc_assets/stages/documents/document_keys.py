@@ -3,7 +3,7 @@ with their tested values.
 
 It answers whether a snapshot contains a document without reading texts: a look-up is a binary
 search in a memory-mapped array, and one row group of ``documents.parquet`` to compare the value.
-The stage reads every text once, for its digests, and for its sketch unless that is published.
+The stage reads every text once, for its digests and its sketch, unless these are published.
 
 =====================  =============================================================================
 file                   what
@@ -81,16 +81,16 @@ from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.records import record
 from lc_assets.stages.deduplication.document_signatures import (
+    digests_are_published,
     shingles_of,
-    sketches_are_published,
 )
-from lc_assets.stages.deduplication.signing import SKETCHES_SUFFIX
+from lc_assets.stages.deduplication.signing import DIGESTS_SUFFIX
 from lc_assets.stages.documents.keyed_texts import (
     SKETCH,
     are_sketched,
     by_line,
     with_digests,
-    with_sketches,
+    with_published,
     without_sketches,
 )
 from lc_assets.stages.documents.measuring import PLACES
@@ -118,13 +118,13 @@ class KeyTask(DocumentsTask):
         passages: in the texts as they are.
         privacy: what is replaced in a text before it is tokenized.
         shingles: that texts are sketched by; None where they are not.
-        sketches: folder of the published sketches, if any.
+        known: folder of the published digests and sketches, if any.
     """
 
     passages: tuple[str, ...]
     privacy: PrivacySettings
     shingles: Shingles | None
-    sketches: Path | None = None
+    known: Path | None = None
 
     @property
     def listed(self) -> Path:
@@ -146,10 +146,10 @@ def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts
         Mismatch: when signatures are of other documents than the current filtered ones.
     """
     snapshot = staging.key
-    filtered, sketches = staging.own("filtered_documents"), None
-    if sketches_are_published(context.recipe):
+    filtered, known = staging.own("filtered_documents"), None
+    if digests_are_published(context.recipe):
         signed = made_from(staging.inputs, "document_signatures", filtered)
-        sketches = signed.only(f"*{SKETCHES_SUFFIX}")
+        known = signed.only(f"*{DIGESTS_SUFFIX}")
     files = documents_files(filtered.folder)
     passages = tuple(staging.fingerprint.params.get("passages", ()))
     privacy, sketched = context.recipe.token_documents.privacy, are_sketched(context.recipe)
@@ -161,7 +161,7 @@ def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts
             passages=passages,
             privacy=privacy,
             shingles=shingles,
-            sketches=sketches,
+            known=known,
         )
         for path in files
     ]
@@ -192,16 +192,16 @@ def list_shard(task: KeyTask) -> Counts:
     n_documents = 0
     schema = schema_of(read_schema(task.documents))
     listed = schema.append(SKETCH) if task.shingles else schema
-    made = schema if task.sketches else listed
     with (
         publish(task.listed) as staging,
         pa.ipc.new_file(staging, listed) as writer,
     ):
-        batches = with_digests(task.documents, made, task.privacy, task.shingles)
-        tables = regrouped((pa.Table.from_batches([batch]) for batch in batches), LINES_AT_ONCE)
-        if task.sketches:
-            known = read_npy(task.sketches / f"{task.name}{SKETCHES_SUFFIX}")
-            tables = with_sketches(tables, known)
+        if task.known:
+            published = task.known / f"{task.name}{DIGESTS_SUFFIX}"
+            tables = with_published(task.documents, published, listed)
+        else:
+            batches = with_digests(task.documents, listed, task.privacy, task.shingles)
+            tables = regrouped((pa.Table.from_batches([batch]) for batch in batches), LINES_AT_ONCE)
         for table in tables:
             writer.write_table(table)
             n_documents += table.num_rows
@@ -330,7 +330,7 @@ STAGE = Stage(
     code_version="2",
     reads={
         "filtered_documents": SAME_SNAPSHOT,
-        "document_signatures": SAME_SNAPSHOT.only_if(sketches_are_published),
+        "document_signatures": SAME_SNAPSHOT.only_if(digests_are_published),
     },
     params=_params,
     checks=(

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Int64s, UInt64s
+from lc_assets.builds.lookups import LINES_AT_ONCE, parts_of, regrouped
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import PrivacySettings
-from lc_assets.builds.tables import in_utf8, opened_table
+from lc_assets.builds.tables import KEYED, in_utf8, opened_table, read_table
 from lc_assets.stages.tokens.tokenized_text import (
     are_held_out,
     text_columns,
@@ -25,8 +26,9 @@ from lc_assets.text.duplicates.keys import Shingles
 from lc_assets.text.duplicates.sketches import SKETCH_HASHES, sketch
 
 SKETCH = pa.field("sketch", pa.binary(8 * SKETCH_HASHES))
-"""A column of sketches, in scratch files."""
-_OF_TEXT = ("text_digest", "tokenized_digest", SKETCH.name)
+"""A column of sketches."""
+OF_TEXT = pa.schema([*(KEYED.field(name) for name in ("text_digest", "tokenized_digest")), SKETCH])
+"""Columns that are computed from texts; `document_signatures` publishes them, where it sketches."""
 _OF_LINES = (
     r"^[A-Za-z0-9_-]+/(?:\d{4}/[a-z]{2}_[a-z]+\.json\.gz/(?:0|[1-9]\d{0,9})"
     r"|[A-Za-z0-9_-]+/line-(?:0|[1-9]\d{0,11}))$"
@@ -60,7 +62,7 @@ def with_digests(
         shingles: of the sketches, where the schema names them.
         only: ids of the documents that are wanted; by default all.
     """
-    columns = [name for name in schema.names if name not in _OF_TEXT]
+    columns = [name for name in schema.names if name not in OF_TEXT.names]
     read = dict.fromkeys([*columns, *text_columns(privacy)])
     with opened_table(path) as file:
         for lines in _batches(file, list(read)):
@@ -68,18 +70,17 @@ def with_digests(
             if only is not None:
                 batch = lines.filter(pc.is_in(lines.column("id"), pa.array(only, pa.string())))
             arrays = {name: batch.column(name) for name in columns}
-            made: dict[str, list[Any]] = {name: [] for name in _OF_TEXT}
+            made: dict[str, list[Any]] = {name: [] for name in OF_TEXT.names}
             texts = in_utf8(batch.select(text_columns(privacy)), "raw_content")
             for line in texts.to_pylist():
                 raw, (text, _) = line["raw_content"], tokenized_utf8(line, privacy)
-                own = text_digest(raw)
-                made["text_digest"].append(own)
-                made["tokenized_digest"].append(own if text == raw else text_digest(text))
+                for name, digest in digests_of(raw, text).items():
+                    made[name].append(digest)
                 if shingles and SKETCH.name in schema.names:
                     made[SKETCH.name].append(sketch(text, shingles).tobytes())
             arrays |= {
                 name: pa.array(made[name], schema.field(name).type)
-                for name in _OF_TEXT
+                for name in OF_TEXT.names
                 if name in schema.names
             }
             yield pa.record_batch([arrays[name] for name in schema.names], schema=schema)
@@ -96,14 +97,23 @@ def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatc
         )
 
 
-def with_sketches(tables: Iterable[pa.Table], sketches: UInt64s) -> Iterator[pa.Table]:
-    """Tables of one shard's documents, with a column of their sketches, ``(documents, 32)``."""
-    begin = 0
-    for table in tables:
-        rows = np.ascontiguousarray(sketches[begin : begin + table.num_rows])
-        found = rows.view(f"V{SKETCH.type.byte_width}").ravel().tolist()
-        yield table.append_column(SKETCH, [pa.array(found, SKETCH.type)])
+def digests_of(raw: bytes, text: bytes) -> dict[str, str]:
+    """Digests of a document's text in UTF-8, as it is and as it is tokenized."""
+    own = text_digest(raw)
+    return {"text_digest": own, "tokenized_digest": own if text == raw else text_digest(text)}
+
+
+def with_published(documents: Path, known: Path, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The columns of a table of filtered documents that a schema names; those of `OF_TEXT` are read
+    from another table, of the same documents in the same order.
+    """
+    of_texts, begin = read_table(known, [it for it in schema.names if it in OF_TEXT.names]), 0
+    columns = [name for name in schema.names if name not in OF_TEXT.names]
+    for table in regrouped(parts_of(documents, columns), LINES_AT_ONCE):
+        found = of_texts.slice(begin, table.num_rows)
         begin += table.num_rows
+        arrays = [(found if name in OF_TEXT.names else table)[name] for name in schema.names]
+        yield pa.Table.from_arrays(arrays, schema=schema)
 
 
 def without_sketches(parts: Iterable[pa.Table], sketches: list[UInt64s]) -> Iterator[pa.Table]:
