@@ -52,6 +52,8 @@ REAL_SHARDS = 10_000
 """Of an English snapshot of RedPajama-V2."""
 MOST_SERIAL = 0.07
 """Of 250 MB, without the card."""
+MOST_SERIAL_OF_REAL = 0.02
+"""Of a snapshot of `REAL_SHARDS`."""
 CARD = "data_set_card"
 """Its plots are drawn once, whatever the number of shards."""
 LEAST_OF_GUNZIP = 0.075
@@ -255,6 +257,7 @@ def test_little_of_the_chain_is_serial(upstream, tmp_path):
     for workers in WORKERS:
         print(f"| {workers:,} | {speed_up(large, workers):.2f} | {speed_up(real, workers):,.1f} |")
     assert share([step for step in large if step.name != CARD]) < MOST_SERIAL
+    assert share(real) < MOST_SERIAL_OF_REAL
     assert gunzip / total > LEAST_OF_GUNZIP
 
 

@@ -44,7 +44,6 @@ from lc_assets.builds.lookups import (
     LINES_AT_ONCE,
     KeyedTable,
     keys_in,
-    parts_of,
     read_some,
     regrouped,
     write_keyed,
@@ -61,7 +60,6 @@ from lc_assets.builds.stage import (
 )
 from lc_assets.builds.tables import (
     FILTERED,
-    IDENTITY,
     KEYED,
     count_lines,
     read_all,
@@ -87,8 +85,10 @@ from lc_assets.stages.deduplication.document_signatures import (
 from lc_assets.stages.deduplication.signing import DIGESTS_SUFFIX
 from lc_assets.stages.documents.keyed_texts import (
     SKETCH,
+    are_listed,
     are_sketched,
     by_line,
+    identity_of,
     with_digests,
     with_published,
     without_sketches,
@@ -256,14 +256,11 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     """The index lists every filtered document once with unchanged values; some texts are read again
     to compare digests and sketches.
     """
-    filtered, names = check_input.only_input("filtered_documents"), list(IDENTITY)
+    filtered = check_input.only_input("filtered_documents")
     path, files = check_input.folder / DOCUMENTS_FILE, documents_files(filtered.folder)
     n_listed, n_standing = count_lines(path), filtered.receipt.counts.kept
-    tables = (read_all([file], KEYED, names) for file in files)
-    standing = regrouped(by_line(tables), LINES_AT_ONCE)
-    same = n_listed == n_standing and all(
-        map(pa.Table.equals, regrouped(parts_of(path, names), LINES_AT_ONCE), standing)
-    )
+    standing = by_workers(check_input, identity_of, files)
+    same = n_listed == n_standing and are_listed(path, standing)
     places, sketched = evenly_spaced(n_listed, DIGESTS_AGAIN), check_input.folder / SKETCHES_FILE
     stated = {line.pop("id"): line for line in read_some(path, places, _DIGESTS.names)}
     schema = _DIGESTS

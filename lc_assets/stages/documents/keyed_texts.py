@@ -2,6 +2,7 @@
 the order of its lines.
 """
 
+import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,14 @@ from lc_assets.arrays import Int64s, UInt64s
 from lc_assets.builds.lookups import LINES_AT_ONCE, parts_of, regrouped
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import PrivacySettings
-from lc_assets.builds.tables import KEYED, in_utf8, opened_table, read_table
+from lc_assets.builds.tables import (
+    IDENTITY,
+    KEYED,
+    in_utf8,
+    opened_table,
+    read_all,
+    read_table,
+)
 from lc_assets.stages.tokens.tokenized_text import (
     are_held_out,
     text_columns,
@@ -27,6 +35,7 @@ from lc_assets.text.duplicates.sketches import SKETCH_HASHES, sketch
 
 SKETCH = pa.field("sketch", pa.binary(8 * SKETCH_HASHES))
 """A column of sketches."""
+_IDENTITY = pa.schema([KEYED.field(name) for name in IDENTITY])
 OF_TEXT = pa.schema([*(KEYED.field(name) for name in ("text_digest", "tokenized_digest")), SKETCH])
 """Columns that are computed from texts; `document_signatures` publishes them, where it sketches."""
 _OF_LINES = (
@@ -135,6 +144,33 @@ def by_line(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             yield table
         else:
             yield table.take(pa.array(np.argsort(lines, kind="stable")))
+
+
+def identity_of(documents: Path) -> tuple[int, str]:
+    """Of a shard of filtered documents, by its lines: how many, and a digest of who they are."""
+    (table,) = by_line([read_all([documents], _IDENTITY)])
+    return table.num_rows, _digest_of(table)
+
+
+def are_listed(path: Path, shards: Iterable[tuple[int, str]]) -> bool:
+    """Whether a table begins with the documents of `identity_of`, a shard behind the other."""
+    parts, waiting = parts_of(path, _IDENTITY.names), _IDENTITY.empty_table()
+    for n_lines, digest in shards:
+        while waiting.num_rows < n_lines and (part := next(parts, None)) is not None:
+            waiting = pa.concat_tables([waiting, part])
+        if _digest_of(waiting.slice(0, n_lines)) != digest:
+            return False
+        waiting = waiting.slice(n_lines)
+    return True
+
+
+def _digest_of(table: pa.Table) -> str:
+    """A digest of a table's content, however it is cut."""
+    whole = pa.concat_tables([table, table.schema.empty_table()]).combine_chunks()
+    written = pa.BufferOutputStream()
+    with pa.ipc.new_stream(written, whole.schema) as stream:
+        stream.write_table(whole)
+    return hashlib.sha256(written.getvalue()).hexdigest()
 
 
 def lines_of_ids(ids: pa.ChunkedArray) -> Int64s | None:
