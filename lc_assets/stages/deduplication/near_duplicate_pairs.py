@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.builds.inputs import made_from
+from lc_assets.builds.lookups import read_some
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.stage import (
     THIS_AND_OLDER,
@@ -32,7 +33,7 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import read_lines, read_table, write_table
+from lc_assets.builds.tables import read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.lake.receipts import SCRATCH
@@ -240,11 +241,12 @@ def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, tuple[Hashes,
         filtered = check_input.inputs.get(f"filtered_documents/{shard.snapshot}")
         name = f"{shard.name}{DOCUMENTS_SUFFIX}"
         if filtered is not None and (path := filtered.only(name) / name).is_file():
-            for line in read_lines(path, ["id", *text_columns(privacy)]):
-                if line["id"] in ids:
-                    text = tokenized_text(line, privacy).text
-                    hashes = shingle_hashes(text, shingles.size, shingles.of)
-                    found[line["id"]] = hashes, len(text)
+            named = enumerate(read_table(path, ["id"])["id"].to_pylist())
+            places = [place for place, document in named if document in ids]
+            for line in read_some(path, places, ["id", *text_columns(privacy)]):
+                text = tokenized_text(line, privacy).text
+                hashes = shingle_hashes(text, shingles.size, shingles.of)
+                found[line["id"]] = hashes, len(text)
     return found
 
 

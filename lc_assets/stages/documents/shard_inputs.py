@@ -250,7 +250,7 @@ def computed_signals(
     """The values that the rules test first, from the documents' texts."""
     lists, names = lists_of(task.settings.lists), sorted(task.published.columns)
     rows = list[tuple[float, ...]]()
-    for line, found in documents:
+    for line, found in documents if names else ():
         at_document(line)
         rows.append(tuple(numbers_of(found, names, task.rules, lists, models).values()))
     values = np.array(rows, np.float64).reshape(len(documents), len(names))

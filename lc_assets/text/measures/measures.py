@@ -41,7 +41,7 @@ GZIP_LEVEL = 6
 _SENTENCE = re.compile(r"\b[^.!?]+[.!?]*")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # if frozen, it would take three times as long to make
 class Reading:
     """A text, and what is read of it for measures, each thing when it is first needed.
 

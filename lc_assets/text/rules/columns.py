@@ -16,7 +16,6 @@ any other               `lc_assets.text.measures.measures`, from the text; those
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 from functools import lru_cache
 
 from lc_assets.errors import BadInput
@@ -125,7 +124,7 @@ def values_of(
     """
     of_whole, modelled, needy, signals, measures, others = _sorted_out(tuple(wanted))
     if of_whole:
-        whole = replace(document, text=document.whole, edited_from=None)
+        whole = document._replace(text=document.whole, edited_from=None)
         plain = [column.removesuffix(UNEDITED) for column in of_whole]
         before = values_of(whole, plain, lists, models)
         after = values_of(document, others, lists, models)

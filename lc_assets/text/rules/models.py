@@ -29,9 +29,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
-from lc_assets.records import record
 from lc_assets.text.links.addresses import Blocklist, host_of
 
 Predictor: TypeAlias = Callable[[str], tuple[str, float]]
@@ -191,8 +191,7 @@ class Models:
 NO_MODELS = Models()
 
 
-@record
-class Offered:
+class Offered(NamedTuple):
     """The parts of a document that columns are computed from.
 
     Attributes:
@@ -209,7 +208,7 @@ class Offered:
     url: str | None = None
     language: str = ""
     source_domain: str = ""
-    copied: Mapping[str, float | None] = field(default_factory=dict)
+    copied: Mapping[str, float | None] = MappingProxyType({})
 
     @property
     def whole(self) -> str:

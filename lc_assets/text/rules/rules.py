@@ -179,6 +179,11 @@ class RuleSet:
         """The signals of these columns."""
         return frozenset(rule.signal for rule in self.rules)
 
+    @cached_property
+    def bounds(self) -> tuple[tuple[str, str, float, float], ...]:
+        """Name, column, lowest and highest value of each rule."""
+        return tuple((rule.name, rule.column, rule.lowest, rule.highest) for rule in self.rules)
+
     def and_also(self, *extra: Rule) -> "RuleSet":
         """The same set with more rules at its end.
 
@@ -210,12 +215,12 @@ def failures(values: Mapping[str, float | None], rules: RuleSet) -> list[tuple[s
     >>> failures({"rps_doc_word_count": 20_000.0}, RuleSet("length", (long_enough(16_000),)))
     []
     """
-    found = ((rule, values.get(rule.column)) for rule in rules.rules)
-    return [
-        (rule.name, math.nan if value is None else value)
-        for rule, value in found
-        if not rule.passes(value)
-    ]
+    found = list[tuple[str, float]]()
+    for name, column, lowest, highest in rules.bounds:
+        value = values.get(column)
+        if value is None or not lowest <= value <= highest:
+            found.append((name, math.nan if value is None else value))
+    return found
 
 
 @lru_cache(maxsize=1 << 10)

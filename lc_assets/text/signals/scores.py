@@ -120,7 +120,8 @@ def compute_scores(
         int64[8, lines], see `lc_assets.text.signals.passes.ENDS`; float64[2, lines]: shares of
         numeric and of upper case characters.
     """
-    scores, lines = compute_word_scores(folded, n_lines, seed, bits, bad_words)
+    scores, lines = np.empty(N_SCORES, np.float64), np.zeros((N_LINES, n_lines), np.int64)
+    compute_word_scores(folded, seed, bits, bad_words, scores, lines)
     _add_raw_scores(data, seed, bits, stop_words, scores, lines)
     shares, start = np.zeros((2, n_lines), np.float64), np.int64(0)
     for line in range(n_lines):
@@ -135,15 +136,25 @@ def compute_scores(
 
 @compiled
 def compute_word_scores(
-    folded: Bytes, n_lines: int, seed: np.uint64, bits: UInt16s, bad_words: Phrases
-) -> tuple[Floats, Int64s]:
-    """Compute only the scores of normalized words; arguments as of `compute_scores`.
+    folded: Bytes,
+    seed: np.uint64,
+    bits: UInt16s,
+    bad_words: Phrases,
+    scores: Floats,
+    lines: Int64s,
+) -> None:
+    """Compute only the scores of normalized words. They are written into arrays that the caller
+    makes: returning arrays to Python takes longer.
 
-    Returns:
-        float64[22], NaN for all other scores; int64[8, lines], of which the rows about normalized
-        words are filled.
+    Args:
+        folded: as of `compute_scores`, as the next three.
+        seed: see there.
+        bits: see there.
+        bad_words: see there.
+        scores: float64[22], filled; NaN for all other scores.
+        lines: int64[8, lines], zeros; the rows about normalized words are filled.
     """
-    scores, lines = np.full(N_SCORES, nan), np.zeros((N_LINES, n_lines), np.int64)
+    scores[:] = nan
     words = scan_words(folded, bits, seed, bad_words.words, lines)
     n_words = words.numbers.size
     before = np.zeros(n_words + 1, np.int64)
@@ -168,7 +179,6 @@ def compute_word_scores(
     scores[19] = n_words
     scores[21] = _count_listed(words.numbers, words.listed, bad_words)
     _round(scores)
-    return scores, lines
 
 
 @compiled

@@ -59,8 +59,8 @@ from lc_assets.text.signals.names import (
     Span,
     WordLists,
 )
-from lc_assets.text.signals.passes import BULLETS, ENDS, JAVASCRIPT, TERMINAL, WORDS
-from lc_assets.text.signals.scores import Phrases, compute_scores, compute_word_scores
+from lc_assets.text.signals.passes import BULLETS, ENDS, JAVASCRIPT, N_LINES, TERMINAL, WORDS
+from lc_assets.text.signals.scores import N_SCORES, Phrases, compute_scores, compute_word_scores
 from lc_assets.text.words import folded_lines
 
 _BULLETS = "rps_lines_start_with_bulletpoint"
@@ -188,9 +188,9 @@ def measure_words(text: str) -> dict[str, float | None]:
     >>> measure_words("The cat sat.")["rps_doc_mean_word_length"]
     3.0
     """
-    scores, _ = compute_word_scores(
-        folded_lines(text), _n_lines(text), hash_seed(), character_bits(), _phrases(_NOTHING)
-    )
+    scores, lines = np.empty(N_SCORES), np.zeros((N_LINES, _n_lines(text)), np.int64)
+    read = folded_lines(text), hash_seed(), character_bits(), _phrases(_NOTHING)
+    compute_word_scores(*read, scores, lines)
     return _scalars(scores, _WORD_SCORES)
 
 
