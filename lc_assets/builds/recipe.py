@@ -156,6 +156,11 @@ class Recipe(Settings):
                 f"token_grid.row_tokens ({grid.row_tokens:,}): shorter documents would not fill a "
                 "row"
             )
+        if tokens.split_sentences and (grid.row_tokens > 1 or self.packed_rows.wanted):
+            raise BadInput(
+                "token_documents.split_sentences is for lc tokenize: rows are cut of documents "
+                "that are one sequence"
+            )
         kept, wanted = tokens.first_tokens, grid.row_tokens * grid.rows_per_document
         if kept is not None and kept < wanted:
             raise BadInput(

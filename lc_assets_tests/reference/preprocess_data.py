@@ -12,30 +12,40 @@ import struct
 import numpy as np
 
 
-def preprocess(source, prefix, encode, *, key="text", eod=None, dtype=np.uint16):
-    """Write ``{prefix}.bin`` and ``.idx`` of a file of JSON lines."""
-    lengths = []
+def preprocess(
+    source, prefix, encode, *, key="text", eod=None, dtype=np.uint16, split=lambda text: [text]
+):
+    """Write ``{prefix}.bin`` and ``.idx`` of a file of JSON lines, a sequence for each part that
+    ``split`` makes of a text.
+    """
+    lengths, ends = [], [0]
     with (
         source.open(encoding="utf-8") as lines,
         prefix.with_name(f"{prefix.name}.bin").open("wb") as out,
     ):
         for line in lines:
-            ids = encode(json.loads(line)[key])
+            ids, own = [], []
+            for part in split(json.loads(line)[key]):
+                if found := encode(part):
+                    ids.extend(found)
+                    own.append(len(found))
             if ids and eod is not None:
                 ids.append(eod)
+                own[-1] += 1
             tokens = np.array(ids, dtype=dtype)
             out.write(tokens.tobytes(order="C"))
-            lengths.append(tokens.size)
+            lengths.extend(own)
+            ends.append(len(lengths))
     with prefix.with_name(f"{prefix.name}.idx").open("wb") as out:
-        write_index(out, lengths, dtype)
+        write_index(out, lengths, dtype, ends)
 
 
-def write_index(out, lengths, dtype):
+def write_index(out, lengths, dtype, ends=None):
     """As ``_IndexWriter.write``, the loop over Python numbers included."""
-    itemsize = np.dtype(dtype).itemsize
+    itemsize, ends = np.dtype(dtype).itemsize, ends or list(range(len(lengths) + 1))
     out.write(
         b"MMIDIDX\x00\x00"
-        + struct.pack("<QBQQ", 1, {2: 8, 4: 4}[itemsize], len(lengths), len(lengths) + 1)
+        + struct.pack("<QBQQ", 1, {2: 8, 4: 4}[itemsize], len(lengths), len(ends))
     )
     pointers, at = [], 0
     for length in lengths:
@@ -43,4 +53,4 @@ def write_index(out, lengths, dtype):
         at += length * itemsize
     out.write(np.array(lengths, dtype=np.int32).tobytes(order="C"))
     out.write(np.array(pointers, dtype=np.int64).tobytes(order="C"))
-    out.write(np.array(list(range(len(lengths) + 1)), dtype=np.int64).tobytes(order="C"))
+    out.write(np.array(ends, dtype=np.int64).tobytes(order="C"))

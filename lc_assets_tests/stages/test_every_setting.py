@@ -202,6 +202,8 @@ CASES = {
     ),
     "token_documents.append_eod": (True, {}, None),
     "token_documents.dtype": ("int32", {}, None),
+    "token_documents.split_sentences": ("english", {}, None),
+    "token_documents.keep_newlines": (True, {}, None),
     "token_grid.row_tokens": (32, {}, None),
     "token_grid.rows_per_document": (2, {}, None),
     "token_grid.heldout_fraction": (0.7, {}, None),

@@ -4,6 +4,7 @@ preprocess_data.py's, with counts that add up.
 
 import json
 import struct
+import sys
 
 import msgspec
 import numpy as np
@@ -267,3 +268,32 @@ def test_the_header_is_small_enough_to_read(tmp_path):
     assert (folder / "a.idx").read_bytes()[:34] == b"MMIDIDX\x00\x00" + struct.pack(
         "<QBQQ", 1, 8, 2, 3
     )
+
+
+def test_each_sentence_is_a_sequence(tmp_path, monkeypatch):
+    """With the boundaries of documents, and one end of text for each of these."""
+    found = {"a. b.": ["a.", "b."], "c": ["c"], "d? e! f.": ["d?", "", "e!", "f."]}
+    monkeypatch.setattr(
+        tokenizing, "sentences_of", lambda text, language, keep_newlines: found[text]
+    )
+    monkeypatch.setattr(tokenizing, "model_digest", lambda language: language)
+    source = corpus(tmp_path / "a.jsonl", list(found))
+    folder, counts = tokenize(source, tmp_path / "out", append_eod=True, split_sentences="english")
+    reader = MegatronReader(folder / "a")
+    wanted = ["a.", ("b.",), ("c",), "d?", "e!", ("f.",)]
+    assert [ids.tolist() for ids in reader] == [
+        encode(one) if isinstance(one, str) else [*encode(*one), GPT2_EOT] for one in wanted
+    ]
+    assert reader.document_indices.tolist() == [0, 2, 3, 6]
+    assert (counts.kept, counts.extra["tokens"]) == (3, reader.n_tokens)
+    preprocess(source, tmp_path / "theirs", encode, eod=GPT2_EOT, split=found.get)
+    for suffix in ("bin", "idx"):
+        assert (folder / f"a.{suffix}").read_bytes() == (tmp_path / f"theirs.{suffix}").read_bytes()
+
+
+def test_sentences_without_their_program_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nltk.tokenize", None)
+    with pytest.raises(BadInput, match="pip install nltk"):
+        tokenize(corpus(tmp_path / "a.jsonl", ["a"]), tmp_path / "out", split_sentences="english")
+    with pytest.raises(BadInput, match="not both"):
+        replaced(TokenizingSettings(), split_sentences="english", first_tokens=65_536)

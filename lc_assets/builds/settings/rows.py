@@ -49,6 +49,10 @@ class TokenizingSettings(Settings):
             ``preprocess_data.py --append-eod`` writes it.
         dtype: of the stored ids: ``auto`` (uint16 below 65,500 ids, as Megatron), ``uint16`` or
             ``int32``.
+        split_sentences: language by whose model NLTK splits texts into sentences, such as
+            ``english``: each is a sequence, as ``preprocess_data.py --split-sentences`` writes
+            them. Unset, a document is one.
+        keep_newlines: whether sentences keep the white space behind them.
     """
 
     tokenizer: Annotated[str, msgspec.Meta(min_length=1)] = "gpt2"
@@ -58,8 +62,14 @@ class TokenizingSettings(Settings):
     privacy: PrivacySettings = PrivacySettings()
     append_eod: bool = False
     dtype: Literal["auto", "uint16", "int32"] = "auto"
+    split_sentences: str = ""
+    keep_newlines: bool = False
 
     def __post_init__(self) -> None:
+        if self.split_sentences and self.first_tokens is not None:
+            raise BadInput("token_documents: name first_tokens or split_sentences, not both")
+        if self.keep_newlines and not self.split_sentences:
+            raise BadInput("token_documents.keep_newlines is for split_sentences: name a language")
         if self.first_tokens is not None and self.first_tokens < self.min_tokens:
             raise BadInput(
                 f"token_documents.first_tokens ({self.first_tokens:,}) is below min_tokens "

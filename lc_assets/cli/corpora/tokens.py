@@ -33,7 +33,13 @@ from lc_assets.tokens.dtypes import header_warning, stored_dtype
 def tokenize(
     corpus: options.Corpus,
     settings: TokenizingSettings = settings_options(
-        TokenizingSettings(min_tokens=1), "tokenizer", "append_eod", "dtype", "min_tokens"
+        TokenizingSettings(min_tokens=1),
+        "tokenizer",
+        "append_eod",
+        "dtype",
+        "min_tokens",
+        "split_sentences",
+        "keep_newlines",
     ),
     json_keys: Annotated[
         list[str] | None,

@@ -104,25 +104,22 @@ class MegatronWriter:
         return self._n_tokens
 
     def add(self, ids: Array) -> None:
-        """Append one document.
-
-        Raises:
-            BadInput: if it is empty, too long, or not a row of integers; nothing is written then.
-            Mismatch: if an id does not fit the dtype.
-        """
-        if ids.ndim != 1 or not 0 < len(ids) <= MOST_TOKENS:
+        """Append one document; raises as `add_documents`."""
+        if ids.ndim != 1 or not len(ids):
             raise BadInput(
-                f"{self._path}: document {self.n_documents:,} has shape {ids.shape}; expected 1 to "
-                f"{MOST_TOKENS:,} ids"
+                f"{self._path}: document {self.n_documents:,} has shape {ids.shape}; expected a row"
             )
         self.add_documents([ids], [len(ids)])
 
-    def add_documents(self, parts: Sequence[Array], lengths: Sequence[int]) -> None:
+    def add_documents(
+        self, parts: Sequence[Array], lengths: Sequence[int], *, together: bool = False
+    ) -> None:
         """Append several documents whose ids are ``parts``, one after the other.
 
         Args:
             parts: rows of integers; their boundaries are ignored.
             lengths: ids of each document, at least 1; their sum is that of the parts.
+            together: whether they are the sequences of one document.
 
         Raises:
             BadInput: if a document is empty or too long, or the sums differ; nothing is written
@@ -139,9 +136,11 @@ class MegatronWriter:
         if parts:
             ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
             self._write(as_dtype(ids, self._dtype))
+        ends = range(self.n_documents + 1, self.n_documents + 1 + len(lengths))
+        if together and len(ends) > 1 and self._boundaries is None:
+            self._boundaries = array.array("q", range(self.n_documents + 1))
         if self._boundaries is not None:
-            first = self.n_documents + 1
-            self._boundaries.extend(range(first, first + len(lengths)))
+            self._boundaries.extend(ends[-1:] if together else ends)
         self._lengths.extend(lengths)
         self._n_tokens += n_ids
 

@@ -15,7 +15,7 @@ from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
 from lc_assets.stages.tokens.tokenized_text import tokenized_utf8
-from lc_assets.stages.tokens.tokenizing import available_tokenizer, ids_of
+from lc_assets.stages.tokens.tokenizing import available_tokenizer, sequences_of
 from lc_assets.tokens.tokenizers import escaped_utf8
 from lc_assets.vocabulary import parse_document_id
 
@@ -47,7 +47,7 @@ def short_documents(task: LengthTask) -> list[str]:
         if line["id"] in task.ids:
             content, _ = tokenized_utf8(line, task.settings.privacy)
             escaped = escaped_utf8(content, task.settings.text_encoding)
-            if ids_of(escaped, tokenizer, task.settings)[1]:
+            if sequences_of(escaped, tokenizer, task.settings)[1]:
                 found.append(line["id"])
     return found
 
@@ -73,6 +73,8 @@ def counted_by(recipe: Recipe) -> TokenizingSettings:
         first_tokens=least,
         append_eod=False,
         dtype="auto",
+        split_sentences="",
+        keep_newlines=False,
     )
 
 

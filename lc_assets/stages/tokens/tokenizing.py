@@ -9,7 +9,7 @@ are replaced before that when ``[token_documents.privacy]`` names kinds, and cou
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
@@ -41,6 +41,7 @@ from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
+from lc_assets.formats.tokenizers.sentences import model_digest, sentences_of
 from lc_assets.records import record
 from lc_assets.stages.documents.dropping import dropped_line
 from lc_assets.stages.tokens.tokenized_text import text_digest, tokenized_utf8
@@ -217,15 +218,17 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
                 n_read += 1
                 own_chars = n_characters(content)
                 n_chars += own_chars
-                ids, reason, value = ids_of(escaped, tokenizer, settings)
+                sequences, reason, value = sequences_of(escaped, tokenizer, settings)
                 del escaped
             if reason:
                 dropped[reason] += 1
                 others.add(dropped_line(line, reason, value))
                 continue
             line["tokenized_digest"] = task.digests.get(line["id"]) or text_digest(content)
-            megatron.add(np.concatenate([ids, end]) if has_end else ids)
-            line |= {"document": n_kept, "n_tokens": len(ids) + len(end)}
+            if has_end:
+                sequences[-1] = np.concatenate([sequences[-1], end])
+            megatron.add_documents(sequences, [*map(len, sequences)], together=True)
+            line |= {"document": n_kept, "n_tokens": sum(map(len, sequences))}
             line |= {"n_chars": own_chars, "n_bytes": len(content)}
             kept.add(line | (_terms(content) if task.terms else {}))
             del content
@@ -235,24 +238,29 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | N
     return Counts.of(n_kept, dropped, extra)
 
 
-def ids_of(
+def sequences_of(
     content: bytes, tokenizer: Tokenizer, settings: TokenizingSettings
-) -> tuple[Array, str, int]:
-    """Ids of a text in UTF-8; and, if it is skipped, the reason and the number that is too small: a
-    token covers at least one byte.
+) -> tuple[list[Array], str, int]:
+    """Ids of a text in UTF-8, by sentence or together; and, if it is skipped, the reason and the
+    number that is too small: a token covers at least one byte.
     """
-    none, least = np.empty(0, np.uint16), settings.min_tokens
+    least = settings.min_tokens
     if len(content) < least:
-        return none, TOO_FEW_BYTES, len(content)
+        return [], TOO_FEW_BYTES, len(content)
+    texts: Iterable[str | bytes] = [content]
+    if settings.split_sentences:
+        splitting = {"keep_newlines": settings.keep_newlines}
+        texts = list(sentences_of(content.decode(), settings.split_sentences, **splitting))
     try:
-        ids = (
-            tokenizer.encode(content)
+        found = (
+            [ids for ids in map(tokenizer.encode, texts) if len(ids)]
             if settings.first_tokens is None
-            else first_ids(tokenizer, content.decode(), settings.first_tokens)
+            else [first_ids(tokenizer, content.decode(), settings.first_tokens)]
         )
     except BadInput:
-        return none, GAVE_UP, n_characters(content)
-    return ids, "" if len(ids) >= least else TOO_SHORT, len(ids)
+        return [], GAVE_UP, n_characters(content)
+    n_ids = sum(map(len, found))
+    return found, "" if n_ids >= least else TOO_SHORT, n_ids
 
 
 def _terms(content: bytes) -> dict[str, Any]:
@@ -275,8 +283,10 @@ def params_of(settings: TokenizingSettings) -> dict[str, Any]:
         "eot": vocabulary.eot,
         "tokenizer_sha256": vocabulary.sha256,
     }
-    default = {"append_eod": False, "dtype": "auto"}
+    default = {"append_eod": False, "dtype": "auto", "split_sentences": "", "keep_newlines": False}
     idle = {name for name, value in default.items() if found[name] == value}
+    if settings.split_sentences:
+        found["sentence_model"] = model_digest(settings.split_sentences)
     idle |= set() if settings.privacy.replace else {"privacy"}
     return {name: value for name, value in found.items() if name not in idle}
 
@@ -311,7 +321,8 @@ def _ids_of(documents: Path) -> tuple[list[str], int, int]:
         int(reader.between(first, min(first + IDS_AT_ONCE, reader.n_tokens)).max())
         for first in parts
     )
-    same = np.array_equal(reader.lengths, lengths)
+    found = np.add.reduceat(reader.lengths, reader.document_indices[:-1])
+    same = np.array_equal(found, lengths)
     wrong = [] if same else [f"{documents.name}: the .idx has other lengths than the table"]
     return wrong, int(lengths.sum()), highest
 
