@@ -111,12 +111,29 @@ class SlidingWindows:
         """
         return self._window(*self._ids(number))
 
-    def pairs(self, numbers: Sequence[int]) -> tuple[Int64s, Int64s]:
-        """Inputs and targets of some windows, (window, token) int64 each; faster than one by one.
+    def batch(self, numbers: Sequence[int] | Int64s) -> Window:
+        """Some windows, as arrays (window, token); faster than one by one.
 
         Raises:
             IndexError: if there is no such window.
         """
+        starts = None if self.boundaries == "reset" else self._starts(numbers)
+        if starts is None:
+            return Window(*map(np.stack, zip(*map(self.__getitem__, numbers), strict=True)))
+        inputs, targets = self._pairs_at(starts)
+        mask, documents = np.ones(inputs.shape, np.bool_), np.zeros(inputs.shape, np.int64)
+        positions = documents + np.arange(self.context_tokens)
+        return Window(inputs, targets, mask, positions, documents)
+
+    def pairs(self, numbers: Sequence[int] | Int64s) -> tuple[Int64s, Int64s]:
+        """Inputs and targets of some windows, (window, token) int64 each; faster than `batch`.
+
+        Raises:
+            IndexError: if there is no such window.
+        """
+        starts = self._starts(numbers)
+        if starts is not None:
+            return self._pairs_at(starts)
         pad = 0 if self.pad is None else self.pad
         inputs = np.full((len(numbers), self.context_tokens), pad, np.int64)
         targets = inputs.copy()
@@ -125,6 +142,46 @@ class SlidingWindows:
             inputs[at, : len(found)] = found[: self.context_tokens]
             targets[at, : len(found) - 1] = found[1:]
         return inputs, targets
+
+    def _pairs_at(self, starts: Int64s) -> tuple[Int64s, Int64s]:
+        inputs, targets = self._parts[starts], self._parts[1:][starts]
+        return inputs.astype(np.int64, copy=False), targets.astype(np.int64, copy=False)
+
+    def _starts(self, numbers: Sequence[int] | Int64s) -> Int64s | None:
+        """First id of each window among all ids; None if they are in rows, or one is short, is
+        counted from the end or is not there.
+        """
+        numbers = np.asarray(numbers, np.int64)
+        few = numbers.tolist()  # for which NumPy's reductions take longer
+        if not few or min(few) < 0 or max(few) >= self._n_counted:
+            return None
+        if len(self._lengths) == 1:
+            starts = numbers * self.stride
+        else:
+            stream = np.searchsorted(self._first, numbers, "right") - 1
+            within = (numbers - self._first[stream]) * self.stride
+            if (within + self.context_tokens >= self._lengths[stream]).any():
+                return None
+            starts = within + self._document_starts[stream]
+        if isinstance(self.ids, MegatronReader):
+            blocks = self.ids.blocks
+            blocks.check_blocks(blocks.blocks_of(starts, self.context_tokens + 1))
+        return starts
+
+    @cached_property
+    def _n_counted(self) -> int:
+        """Windows that `_starts` finds; of one stream those that are whole."""
+        if not isinstance(self.ids, np.ndarray | MegatronReader):
+            return 0
+        if len(self._lengths) > 1:
+            return len(self)
+        return max(0, 1 + (int(self._lengths[0]) - self.context_tokens - 1) // self.stride)
+
+    @cached_property
+    def _parts(self) -> Integers:
+        """All parts of the ids that are as long as a window."""
+        ids = self.ids.ids if isinstance(self.ids, MegatronReader) else cast("Integers", self.ids)
+        return np.lib.stride_tricks.sliding_window_view(ids, self.context_tokens)
 
     def _ids(self, number: int) -> tuple[int, Integers]:
         """Where a window begins in its stream, and its ids."""
@@ -196,10 +253,24 @@ class SlidingWindows:
 
 
 @frozen
+class WindowBatches:
+    """Whole batches of windows for a ``DataLoader``, which asks for them by ``__getitems__``."""
+
+    windows: SlidingWindows
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def __getitem__(self, number: int) -> Window:
+        return self.windows[number]
+
+    def __getitems__(self, numbers: Sequence[int] | Int64s) -> Window:
+        return self.windows.batch(numbers)
+
+
+@frozen
 class WindowPairs:
-    """Windows as (inputs, targets), where nothing else is to be known of them; whole batches for a
-    ``DataLoader``, which asks for them by ``__getitems__``.
-    """
+    """As `WindowBatches`, of pairs (inputs, targets), where nothing else is to be known."""
 
     windows: SlidingWindows
 
@@ -210,5 +281,5 @@ class WindowPairs:
         inputs, targets = self.windows.pairs([number])
         return inputs[0], targets[0]
 
-    def __getitems__(self, numbers: Sequence[int]) -> tuple[Int64s, Int64s]:
+    def __getitems__(self, numbers: Sequence[int] | Int64s) -> tuple[Int64s, Int64s]:
         return self.windows.pairs(numbers)

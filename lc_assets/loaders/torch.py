@@ -21,7 +21,7 @@ from lc_assets.arrays import Int64s
 from lc_assets.errors import BadInput
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PADDING, PackedBatch, PackedLoader
-from lc_assets.loaders.sliding import SlidingWindows, Window, WindowPairs
+from lc_assets.loaders.sliding import SlidingWindows, Window, WindowBatches, WindowPairs
 from lc_assets.loaders.stepping import Batch, ahead, steps_of
 from lc_assets.loaders.windows import WindowLoader
 
@@ -89,8 +89,8 @@ def sliding_loader(
         rank: reads every ``n_ranks``-th window of the rest, from this one on.
         n_ranks: number of ranks.
         workers: processes of the ``DataLoader``; they do not change the order.
-        pairs: batches are pairs (inputs, targets) as in the lesson, instead of dictionaries of five
-            tensors, and several times as fast; without mask, positions and documents.
+        pairs: batches are pairs (inputs, targets) as in the lesson, and faster, instead of
+            dictionaries of five tensors.
 
     Raises:
         BadInput: if torch is not installed, or there is no such rank.
@@ -101,11 +101,10 @@ def sliding_loader(
     order = windows.order(base_seed=base_seed, epoch=epoch, first=first)
     shared = order[: len(order) // (n_ranks * batch_size) * n_ranks * batch_size]
     return torch.utils.data.DataLoader(
-        WindowPairs(windows) if pairs else StepDataset(windows),
-        batch_size=batch_size,
-        sampler=shared[rank::n_ranks].tolist(),
+        WindowPairs(windows) if pairs else WindowBatches(windows),
+        batch_sampler=shared[rank::n_ranks].reshape(-1, batch_size),
         num_workers=workers,
-        collate_fn=_pair if pairs else None,
+        collate_fn=_pair if pairs else _tensors,
         generator=torch.Generator().manual_seed(base_seed + epoch),
     )
 

@@ -7,11 +7,14 @@ slice of a mapped file, which `MegatronReader.read` is, too; its samples are the
 
 import collections
 import itertools
+import math
+import time
 
 import numpy as np
 import pytest
 
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
+from lc_assets.loaders.sliding import SlidingWindows
 from lc_assets.loaders.windows import WindowLoader
 from lc_assets_tests.benchmarks.timing import median_seconds
 from lc_assets_tests.benchmarks.token_rows import token_rows
@@ -106,3 +109,46 @@ def test_windows_come_faster_than_a_courses_data_set(prefix):
         f"{fast / slow:.1f} ×"
     )
     assert fast > 2 * slow
+
+
+@pytest.mark.parametrize(
+    ("batch", "context", "stride"), [(4, 256, 128), (8, 256, 128), (32, 1024, 1024)]
+)
+def test_a_sliding_loader_is_as_fast_as_an_articles_ten_lines(batch, context, stride):
+    """Pairs, of a list of ids, against tensors of all windows cut out beforehand, as the article
+    does; at its own shape first. In turns, the best of ten.
+    """
+    torch = pytest.importorskip("torch")
+    from lc_assets.loaders.torch import sliding_loader
+
+    ids = token_rows(N_ROWS, ROW_TOKENS)[1].ravel()[:400_000].tolist()
+
+    class Article(torch.utils.data.Dataset):
+        def __init__(self):
+            self.pairs = []
+            for i in range(0, len(ids) - context, stride):
+                text, targets = ids[i : i + context], ids[i + 1 : i + context + 1]
+                self.pairs.append((torch.tensor(text), torch.tensor(targets)))
+
+        def __len__(self):
+            return len(self.pairs)
+
+        def __getitem__(self, index):
+            return self.pairs[index]
+
+    windows = SlidingWindows(ids=ids, context_tokens=context, stride=stride)
+    settings = {"batch_size": batch, "base_seed": 1, "epoch": 0}
+    loaders = {
+        "pairs": sliding_loader(windows, **settings, pairs=True),
+        "article": torch.utils.data.DataLoader(Article(), batch, shuffle=True, drop_last=True),
+        "dictionaries": sliding_loader(windows, **settings),
+    }
+    seconds = dict.fromkeys(loaders, math.inf)
+    for _, (name, loader) in itertools.product(range(10), loaders.items()):
+        begun = time.process_time()
+        collections.deque(loader, maxlen=0)
+        seconds[name] = min(seconds[name], time.process_time() - begun)
+    speeds = {name: len(loaders[name]) * batch * context / 1e6 / seconds[name] for name in loaders}
+    print(f"\n{batch} × {context:,}, M tokens per CPU-second: {speeds}")
+    assert speeds["pairs"] > speeds["article"]
+    assert speeds["dictionaries"] > 0.4 * speeds["article"]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.formats.megatron.idx import bin_path
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
 from lc_assets.loaders.rows import open_rows
 from lc_assets.loaders.sliding import SlidingWindows
@@ -140,3 +141,53 @@ def test_invalid_arguments_are_refused(settings, message):
         SlidingWindows(**({"ids": np.arange(10), "context_tokens": 4, "stride": 2} | settings))
     with pytest.raises(IndexError):
         SlidingWindows(ids=np.arange(10), context_tokens=4, stride=2)[3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "boundaries", "pad"),
+    [
+        ("memory", "ignore", None),
+        ("memory", "ignore", 7),
+        ("file", "ignore", None),
+        ("file", "stay", None),
+        ("file", "stay", 7),
+        ("file", "reset", 7),
+    ],
+)
+@given(
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=5),
+    context=st.integers(1, 6),
+    stride=st.integers(1, 7),
+    data=st.data(),
+)
+def test_a_batch_is_its_windows(
+    tmp_path_factory, kind, boundaries, pad, lengths, context, stride, data
+):
+    """Also where some are short or counted from the end."""
+    ids = token_file(tmp_path_factory.mktemp("file"), lengths)
+    settings = {"context_tokens": context, "stride": stride, "boundaries": boundaries, "pad": pad}
+    try:
+        windows = SlidingWindows(ids=ids if kind == "file" else ids.ids.tolist(), **settings)
+    except BadInput:
+        return
+    n = len(windows)
+    first = data.draw(st.integers(-n, n - 1))
+    numbers = [*range(first, n), *data.draw(st.lists(st.integers(0, n - 1)))]
+    one_by_one = [
+        np.stack(column) for column in zip(*map(windows.__getitem__, numbers), strict=True)
+    ]
+    for ours, wanted in zip(windows.batch(numbers), one_by_one, strict=True):
+        np.testing.assert_array_equal(ours, wanted)
+        assert ours.dtype == wanted.dtype
+    np.testing.assert_array_equal(windows.pairs(numbers), one_by_one[:2])
+    for beyond in (n, -n - 1):
+        with pytest.raises(IndexError):
+            windows.batch([0, beyond])
+
+
+def test_a_batch_of_a_damaged_file_is_refused(tmp_path):
+    path = bin_path(token_file(tmp_path, [200]).prefix)
+    path.write_bytes(b"\1" + path.read_bytes()[1:])
+    windows = SlidingWindows(ids=MegatronReader(tmp_path / "numbers"), context_tokens=5, stride=3)
+    with pytest.raises(CorruptFile, match="checksum"):
+        windows.pairs([0, 1])
