@@ -34,6 +34,8 @@ class Reading(TypedDict, total=False):
         shard_bytes: size of the shards of larger files, see
             `lc_assets.sources.settings.SourceSettings`.
         workers: processes; by default one per processor.
+        log_seconds: how often progress is printed on standard error, rather than drawn on a
+            terminal; 0 is never.
     """
 
     text_field: str | None
@@ -41,6 +43,7 @@ class Reading(TypedDict, total=False):
     killed: Literal["fail", "skip"]
     shard_bytes: int
     workers: int | None
+    log_seconds: float
 
 
 @record
@@ -98,6 +101,7 @@ def prepare(
     broken: Literal["skip", "fail"] = "skip",
     killed: Literal["fail", "skip"] = "fail",
     workers: int | None = None,
+    log_seconds: float = 0,
     **how: Any,
 ) -> BuildContext:
     """Prepare to build stages over documents.
@@ -106,10 +110,11 @@ def prepare(
         inputs: files and folders of documents, or lakes.
         out: the folder of the lake to write.
         settings: sections of the recipe, by name.
-        text_field: see `Reading`, as for the next three.
+        text_field: see `Reading`, as for the next four.
         broken: see there.
         killed: see there.
         workers: see there.
+        log_seconds: see there.
         how: further arguments of `lc_assets.stages.file_lakes.context_over_files`.
 
     Raises:
@@ -124,7 +129,7 @@ def prepare(
     return context_over_files(
         [Path(path) for path in paths],
         Path(out),
-        executor=executor_of(workers),
+        executor=executor_of(workers, log_seconds=log_seconds),
         settings={**settings, "filtered_documents": filtering},
         text_field=text_field,
         **how,

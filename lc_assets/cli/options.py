@@ -190,6 +190,15 @@ class Corpus:
             "256MB, which workers share; by default a file is one.",
         ),
     ] = "0"
+    log_interval: Annotated[
+        float,
+        Option(
+            "--log-interval",
+            min=0.0,
+            help="Print shards and documents on standard error every so many seconds, rather than "
+            "draw a bar on a terminal; 0 is never.",
+        ),
+    ] = 0.0
     workers: Workers = None
     notes: list[str] = field(default_factory=list, init=False)
     """What is said at the end of the command."""
@@ -222,6 +231,7 @@ class Corpus:
             killed=self.killed,
             shard_bytes=bytes_of(self.shard_size),
             workers=self.workers,
+            log_seconds=self.log_interval,
             **how,
         )
         n_skipped, n_files = output.skipped_files

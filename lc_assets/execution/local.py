@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -34,7 +35,7 @@ from lc_assets.execution.executor import (
     work_through,
 )
 from lc_assets.execution.processes import IDLE_POOL, Kind, Worker, kind_now
-from lc_assets.execution.progress import Watch, on_terminal, silent
+from lc_assets.execution.progress import Watch, in_log, on_terminal, silent
 from lc_assets.records import record
 
 KILLED = (
@@ -189,8 +190,13 @@ def for_inputs_of(executor: Executor, n_bytes: int) -> Executor:
     return executor
 
 
-def executor_of(workers: int | None) -> LocalExecutor:
+def executor_of(workers: int | None, *, log_seconds: float = 0) -> LocalExecutor:
     """Return an executor with ``workers`` processes, or one per processor, that draws a bar with
-    rate and time left on a terminal.
+    rate and time left on a terminal; or every ``log_seconds`` prints a line on standard error.
     """
-    return LocalExecutor(workers=workers or os.cpu_count() or 1, watch=on_terminal)
+    watch = in_log(_print_error, every_seconds=log_seconds) if log_seconds else on_terminal
+    return LocalExecutor(workers=workers or os.cpu_count() or 1, watch=watch)
+
+
+def _print_error(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

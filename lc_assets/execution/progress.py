@@ -2,8 +2,11 @@
 
 import io
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
+
+from lc_assets.counts import Counts
 
 Item = TypeVar("Item")
 
@@ -40,9 +43,11 @@ def on_terminal(items: Iterable[Item], *, total: int, what: str) -> Iterator[Ite
     yield from tqdm(items, total=total, desc=what, unit=" tasks", leave=False, file=sys.stderr)
 
 
-def in_log(say: Callable[[str], object], *, drawn: Watch = silent) -> Watch:
+def in_log(
+    say: Callable[[str], object], *, drawn: Watch = silent, every_seconds: float | None = None
+) -> Watch:
     """Make a watch that logs a line every few seconds, such as ``filter 2023-06:  42%|… 21/50
-    [00:05<00:07, 4.2 tasks/s]``.
+    [00:05<00:07, 4.2 tasks/s, 9,310 documents, 1,862/s]``.
 
     There is no line without work or before the first task is finished, and at most one in
     `LOG_EVERY_SECONDS`, except the last one, which has the total time.
@@ -50,6 +55,7 @@ def in_log(say: Callable[[str], object], *, drawn: Watch = silent) -> Watch:
     Args:
         say: logs a line.
         drawn: another watch that the items pass through.
+        every_seconds: instead of `LOG_EVERY_SECONDS`.
     """
 
     def watch(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
@@ -58,19 +64,32 @@ def in_log(say: Callable[[str], object], *, drawn: Watch = silent) -> Watch:
         if not what:
             yield from items
             return
-        lines = _Lines(say)
-        yield from tqdm(
+        begun, n_documents = time.monotonic(), 0
+        bar = tqdm(
             drawn(items, total=total, what=what),
             total=total,
             desc=what,
             unit=" tasks",
-            mininterval=LOG_EVERY_SECONDS,
-            file=lines,
+            mininterval=LOG_EVERY_SECONDS if every_seconds is None else every_seconds,
+            file=_Lines(say),
             ascii=True,
-            ncols=100,
+            ncols=120,
         )
+        for item in bar:
+            if n := _documents_of(item):
+                n_documents += n
+                rate = n_documents / max(time.monotonic() - begun, 1e-9)
+                bar.set_postfix_str(f"{n_documents:,} documents, {rate:,.0f}/s", refresh=False)
+            yield item
 
     return watch
+
+
+def _documents_of(item: object) -> int:
+    """Documents that a finished task has seen, where its result counts them."""
+    result = item[-1] if isinstance(item, tuple) else item
+    counts = getattr(result, "counts", None)
+    return counts.seen if isinstance(counts, Counts) else 0
 
 
 class _Lines(io.StringIO):

@@ -3,6 +3,7 @@ exit codes, one sentence each.
 """
 
 import json
+import re
 import shutil
 import struct
 
@@ -197,6 +198,17 @@ def test_what_should_be_known_is_said_on_standard_error(tmp_path, lc):
     file.write_text(json.dumps(document))
     said = lc("tokenize", tmp_path / "a.jsonl", tmp_path / "other", *options, "--append-eod")
     assert (said.code, "has no end of text, so none is appended" in said.err) == (0, True)
+
+
+def test_progress_is_printed_on_request(tmp_path, lc):
+    """Shards and documents, also where standard error is no terminal."""
+    source, lines = tmp_path / "a.jsonl", [json.dumps({"text": str(n)}) + "\n" for n in range(10)]
+    source.write_text("".join(lines))
+    options = ("--shard-size", f"{5 * len(lines[0])}B", "--workers", 1)
+    assert not lc("tokenize", source, tmp_path / "out", *options).err
+    said = lc("tokenize", source, tmp_path / "other", *options, "--log-interval", 60)
+    (line,) = (line for line in said.err.splitlines() if line.startswith("tokenize a: 100%"))
+    assert re.search(r"2/2 \[.*, 10 documents, [\d,]+/s\]", line)
 
 
 def test_nothing_to_write_is_2(tmp_path, lc):

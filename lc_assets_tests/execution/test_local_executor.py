@@ -9,9 +9,11 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.executor import TaskPolicy
 from lc_assets.execution.local import LocalExecutor
@@ -178,6 +180,17 @@ def test_progress_is_no_line_per_task(monkeypatch):
         assert re.search(r"sleep: +\d+%\|.*\| \d+/60 \[00:\d\d<00:\d\d, +[\d.]+ tasks/s\]", line), (
             line
         )
+
+
+def test_progress_counts_documents():
+    """Of results that have counts, as those of shards."""
+
+    def finished(n):
+        return SimpleNamespace(counts=Counts(seen=1000 * n, kept=0, dropped={"short": 1000 * n}))
+
+    said = []
+    list(LocalExecutor(watch=in_log(said.append)).run(finished, [1, 2], what="filter"))
+    assert re.search(r"2/2 \[.* tasks/s, 3,000 documents, [\d,]+/s\]", said[-1])
 
 
 KILLED_AT_WORK = """
