@@ -6,7 +6,6 @@ types, so tables are checked as stored; text columns are never materialised for 
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pyarrow.parquet as pq
 from lc_assets.errors import CorruptFile
 from lc_assets.execution.containment import at_document
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
-from lc_assets.formats.parquet.opening import require_sound_footer
+from lc_assets.formats.parquet.opening import batches_of, release, require_sound_footer
 from lc_assets.formats.unpacking import require_small
 from lc_assets.publishing import publish
 
@@ -316,14 +315,13 @@ def read_lines(
     """
     with opened_table(path) as file:
         require_columns(file.schema_arrow, columns, path)
-        # Threads would take twice the CPU time for batches so small.
-        read = partial(file.iter_batches, batch_lines, columns=columns, use_threads=False)
         number = -1
         for group in range(file.num_row_groups):  # whose bytes their writer limits
             require_small(file.metadata.row_group(group).total_byte_size - GROUP_BYTES)
-            for batch in read(row_groups=[group]):
-                lines = in_utf8(batch, utf8).to_pylist()[::-1]
+            for batch in batches_of(file, group, batch_lines, columns):
+                lines, n_bytes = in_utf8(batch, utf8).to_pylist()[::-1], batch.nbytes
                 del batch  # its bytes, and those of the lines before, are not kept beside a text
+                release(n_bytes)
                 while lines:
                     at_document(number := number + 1)
                     yield lines.pop()

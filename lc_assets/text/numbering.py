@@ -4,6 +4,8 @@ Numbers are exact: where hashes are equal, bytes are compared. In the innermost 
 unsigned: of a signed one numba asks each time whether it is negative.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int32s, Int64s, UInt64s
@@ -17,8 +19,9 @@ _EVERY, _HIGH_BITS, _LOW_BITS, _FROM_VISIBLE = (
 """A byte, eight times; the last carries into the highest bit from the first visible character on.
 """
 
-_FIRST_SLOTS = 1 << 10
-_FIRST_BITS = 16
+FIRST_ROOM = 1 << 9
+"""For distinct pieces, of which most texts have no more."""
+_FIRST_BITS, _LARGE_BITS = 16, 20
 _SLOTS_PER_PAIR, _MOST_BITS = 4, 22
 _KEY_BYTES = 16
 _MASKS = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
@@ -94,14 +97,45 @@ def are_equal(data: Bytes, one: int, other: int, length: int) -> bool:
     return bool(ours[0] == theirs[0])
 
 
+class Known(NamedTuple):
+    """The distinct pieces that are known, in the order of first occurrence, and room for more.
+
+    Attributes:
+        hashes: uint64, hash of each.
+        keys: uint64[n, 3], its first sixteen bytes and its length.
+        begins: int32, first byte of its first occurrence.
+        slots: int32, its number from 1 in a hash table twice as large, else 0.
+    """
+
+    hashes: UInt64s
+    keys: UInt64s
+    begins: Int32s
+    slots: Int32s
+
+
+@compiled
+def room_for(n_pieces: int) -> Known:
+    """Room for so many distinct pieces, a power of two."""
+    return Known(
+        np.empty(n_pieces, np.uint64),
+        np.empty((n_pieces, 3), np.uint64),
+        np.empty(n_pieces, np.int32),
+        np.zeros(2 * n_pieces, np.int32),
+    )
+
+
+@compiled
+def _with_more_room(known: Known, n_known: int) -> Known:
+    more = room_for(4 * n_known)
+    more.hashes[:n_known], more.keys[:n_known] = known.hashes, known.keys
+    more.begins[:n_known] = known.begins
+    fill_slots(more.slots, more.hashes, n_known)
+    return more
+
+
 @compiled
 def number_pieces(
-    data: Bytes,
-    starts: Int32s,
-    ends: Int32s,
-    seed: np.uint64,
-    numbers: Int32s,
-    firsts: Int32s,
+    data: Bytes, starts: Int32s, ends: Int32s, seed: np.uint64, numbers: Int32s
 ) -> int:
     """Give equal pieces of ``data`` equal numbers, in the order of first occurrence.
 
@@ -111,23 +145,34 @@ def number_pieces(
         ends: of the pieces.
         seed: of hashes.
         numbers: filled, one per piece.
-        firsts: as long; gets the first piece of each number.
 
     Returns:
         The number of distinct pieces.
     """
-    n_pieces, n_slots, n_known, piece = len(numbers), _FIRST_SLOTS, 0, 0
-    hashes, keys = np.empty(n_pieces, np.uint64), np.empty((n_pieces, 3), np.uint64)
+    return number_more(data, starts, ends, seed, numbers, room_for(FIRST_ROOM), 0)[1]
+
+
+@compiled
+def number_more(
+    data: Bytes,
+    starts: Int32s,
+    ends: Int32s,
+    seed: np.uint64,
+    numbers: Int32s,
+    known: Known,
+    n_known: int,
+) -> tuple[Known, int]:
+    """The same, of some pieces after those that are known; return what is known then."""
+    piece = 0
     while True:
         # The table is small while few distinct pieces are known, so that it stays in the cache.
-        slots = np.zeros(n_slots, np.int32)
-        fill_slots(slots, hashes, n_known)
+        hashes, keys, begins, slots = known
         piece, n_known = _number_some(
-            data, starts, ends, seed, numbers, hashes, keys, firsts, slots, piece, n_known
+            data, starts, ends, seed, numbers, hashes, keys, begins, slots, piece, n_known
         )
-        if piece == n_pieces:
-            return n_known
-        n_slots *= 4
+        if piece == len(numbers):
+            return known, n_known
+        known = _with_more_room(known, n_known)
 
 
 @borrowing
@@ -139,17 +184,16 @@ def _number_some(
     numbers: Int32s,
     hashes: UInt64s,
     keys: UInt64s,
-    firsts: Int32s,
+    begins: Int32s,
     slots: Int32s,
     piece: int,
     n_known: int,
 ) -> tuple[int, int]:
-    """Continue from ``piece`` until all have their numbers or half of the slots are taken; return
-    the next piece, and how many distinct ones are known. Of each of these, ``hashes`` gets its
-    hash, ``keys`` its first sixteen bytes and its length, and ``firsts`` its first occurrence.
+    """Continue from ``piece`` until all have their numbers or there is no room; return the next
+    piece, and how many distinct ones are known.
     """
     mask = np.uint64(slots.size - 1)
-    while piece < len(numbers) and 2 * n_known < slots.size:
+    while piece < len(numbers) and n_known < begins.size:
         at = np.uint64(piece)
         start, length = whole(starts[at]), whole(ends[at]) - whole(starts[at])
         low, high = first_bytes(data, start, length)
@@ -163,16 +207,14 @@ def _number_some(
             if keys[known, _0] == low and keys[known, _1] == high and keys[known, _2] == size:
                 if length <= _KEY_BYTES:
                     break
-                if hashes[known] == state and are_equal(
-                    data, whole(starts[firsts[known]]), start, length
-                ):
+                if hashes[known] == state and are_equal(data, whole(begins[known]), start, length):
                     break
             slot = (slot + _1) & mask
         if slots[slot]:
             numbers[at] = slots[slot] - 1
         else:
             new = np.uint64(n_known)
-            hashes[new], firsts[new] = state, piece
+            hashes[new], begins[new] = state, start
             keys[new, _0], keys[new, _1], keys[new, _2] = low, high, size
             numbers[at] = n_known
             n_known += 1
@@ -227,7 +269,7 @@ def _number_pairs(
             continue
         if 2 * n_grams > mask and n_bits < most_bits:
             # Memory follows the distinct pairs, which are few in a long text.
-            n_bits += 2
+            n_bits += 2 if n_bits < _LARGE_BITS else 1
             mask = (1 << n_bits) - 1
             table = np.zeros(1 << n_bits, np.int32)
             for gram in range(n_grams):
@@ -257,7 +299,7 @@ def _number_pairs(
 def count_grams(
     numbers: Int32s,
     counts: Int64s,
-    chars: Int64s,
+    chars: Int32s,
     seed: np.uint64,
     grams: Int64s,
 ) -> None:
@@ -270,7 +312,7 @@ def count_grams(
     Args:
         numbers: int32[words], number of each word.
         counts: int64[distinct], occurrences of each distinct word.
-        chars: int64[words + 1], characters before each word, and of all.
+        chars: int32[words + 1], characters before each word, and of all.
         seed: of hashes.
         grams: int64[longest + 1, 4], zeros; gets, at n: occurrences of the most frequent n-gram,
             the first one of equals; characters of its words, once; characters of all copies of

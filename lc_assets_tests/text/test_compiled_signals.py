@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from lc_assets.text.characters import DENSE, N_CODE_POINTS, character_bits
+from lc_assets.text.signals import passes, signals
 from lc_assets.text.signals.names import WordLists
 from lc_assets.text.signals.scores import LARGEST, entropy, round8
 from lc_assets.text.signals.signals import (
@@ -239,6 +240,21 @@ def test_hostile_texts_are_measured(what):
     text = HOSTILE[what](250_000)
     measured = measure_signals(text, LISTS, language="en")
     assert measured.line_ends[-1] == len(text)
+
+
+@pytest.mark.parametrize("n_words", [passes._WORDS_AT_ONCE + more for more in (-1, 0, 1)])
+def test_words_are_numbered_some_at_a_time(n_words):
+    """Words come back in later parts, and there are more than there is room for at first."""
+    text = " ".join(f"w{number * number % 4_999}" for number in range(n_words)) + " \nLast one."
+    assert repr(signals_of(text)) == repr(signals_of_document(read_document(text)))
+
+
+def test_a_long_text_has_the_signals_of_any(monkeypatch):
+    """Its normalized form is let go of before its n-grams are counted."""
+    text = "One day, {two}.\n" * 50 + "ONE day, two days? 3 nights!"
+    short, words = repr(signals_of(text)), repr(measure_words(text))
+    monkeypatch.setattr(signals, "_LONG", 0)
+    assert (repr(signals_of(text)), repr(measure_words(text))) == (short, words)
 
 
 def test_ten_megabytes_in_one_line():

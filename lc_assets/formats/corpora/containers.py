@@ -63,6 +63,14 @@ class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
     odd: tuple[str, ...] = ()
 
 
+def release_text(document: msgspec.Struct) -> None:
+    """Empty the text of a document, or of a `DocumentRecord`, which the generators that yielded it
+    may hold still.
+    """
+    name = "text" if isinstance(document, CorpusDocument) else "raw_content"
+    msgspec.structs.force_setattr(document, name, "")
+
+
 class Unread(msgspec.Struct, frozen=True, kw_only=True):
     """Yielded in place of a document that cannot be read.
 
@@ -204,7 +212,8 @@ def json_line(document: CorpusDocument) -> bytes:
         if "id" in fields or "doc_id" in fields
         else {"id": msgspec.Raw(_ENCODER.encode(document.id))}
     )
-    return _ENCODER.encode({**named, **fields, document.text_field: document.text}) + b"\n"
+    # Not with a newline added: of a long text that would be one more copy.
+    return _ENCODER.encode_lines([{**named, **fields, document.text_field: document.text}])
 
 
 def write_corpus(path: Path, documents: Iterable[CorpusDocument]) -> int:

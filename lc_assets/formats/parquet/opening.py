@@ -9,7 +9,8 @@ in `formats.parquet.pages`.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,6 +31,10 @@ MOST_BATCH_BYTES = 1 << 30
 
 SOME_BYTES = 256 << 20
 """Maximum bytes of a batch in all columns together, if its number of rows can be chosen."""
+
+
+LARGE_BYTES = 32 << 20
+"""Bytes of a row group above which it holds a long text."""
 
 
 class Bounded(Allowance):
@@ -221,3 +226,25 @@ class _Watched:
     def close(self) -> None:
         """Leave the file open: the caller closes it."""
         self.closed = True
+
+
+def batches_of(
+    file: pq.ParquetFile, group: int, n_lines: int, columns: Sequence[str] | None
+) -> Iterator[pa.RecordBatch]:
+    """The lines of a row group, so many at a time."""
+    # Threads would take twice the CPU time for batches so small.
+    batches = file.iter_batches(n_lines, row_groups=[group], columns=columns, use_threads=False)
+    n_bytes = file.metadata.row_group(group).total_byte_size
+    if n_bytes <= LARGE_BYTES:
+        yield from batches
+        return
+    found = deque(batches)  # all, for their reader holds a long text three times
+    release(n_bytes)
+    while found:
+        yield found.popleft()
+
+
+def release(n_bytes: int) -> None:
+    """Give memory that Arrow does not need any more back, if it may be as much as a long text's."""
+    if n_bytes > LARGE_BYTES:
+        pa.default_memory_pool().release_unused()

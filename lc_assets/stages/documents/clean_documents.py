@@ -53,7 +53,7 @@ from lc_assets.builds.tables import (
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
-from lc_assets.formats.corpora.containers import CorpusDocument, Unread, json_line
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread, json_line, release_text
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
@@ -77,6 +77,7 @@ from lc_assets.stages.documents.measuring import PLACES
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.shard_inputs import file_records
 from lc_assets.text.contamination.overlaps import without_spans
+from lc_assets.tokens.tokenizers import n_characters
 
 CLEAN = pa.schema({**IDENTITY, "date_download": "string", "n_chars": "int64"})
 """The published documents, in the order of their file."""
@@ -161,7 +162,7 @@ def clean_shard(task: CleanTask) -> Counts:
             for suffix, schema in ((DOCUMENTS_SUFFIX, CLEAN), (DROPPED_SUFFIX, DROPPED))
         )
         write = _document_writer(task, stack)
-        for line in read_lines(task.documents, batch_lines=16):
+        for line in read_lines(task.documents, batch_lines=16, utf8=TEXT):
             reason = task.removed.get(line["id"])
             if reason is None and edits and not _edited(line, edits, extra):
                 reason = NOTHING_LEFT
@@ -169,9 +170,9 @@ def clean_shard(task: CleanTask) -> Counts:
                 dropped[reason] += 1
                 dropped_table.add(dropped_line(line, reason))
                 continue
-            n_kept += 1
-            extra["characters"] += len(line[TEXT])
-            found = line | {"n_chars": len(line[TEXT])}
+            n_kept, n_chars = n_kept + 1, n_characters(line[TEXT])
+            extra["characters"] += n_chars
+            found = line | {"n_chars": n_chars}
             kept_table.add({name: found[name] for name in CLEAN.names})
             write(line)
     return Counts.of(n_kept, dropped, extra)
@@ -192,13 +193,13 @@ def _edited(
     line: dict[str, Any], edits: Mapping[str, Callable[[str, str], str]], extra: Counter[str]
 ) -> bool:
     """Edit a document's text and count the changes; return whether any text remains."""
-    before = line[TEXT]
+    text = before = line[TEXT].decode()
     for what, edit in edits.items():
-        text = edit(line["id"], line[TEXT])
-        n_gone = len(line[TEXT]) - len(text)
+        n_before, text = len(text), edit(line["id"], text)
+        n_gone = n_before - len(text)
         extra.update({f"documents {what}": int(n_gone > 0), f"characters {what}": n_gone})
-        line[TEXT] = text
-    return bool(line[TEXT].strip()) or not before.strip()
+    line[TEXT] = text.encode()
+    return bool(text.strip()) or not before.strip()
 
 
 def _document_writer(
@@ -222,8 +223,9 @@ def _document_writer(
 
 
 def _json_line(line: dict[str, Any]) -> bytes:
+    line[TEXT] = line[TEXT].decode()
     fields = {name: line[name] for name in FILTERED.names if name == TEXT or line[name]}
-    return msgspec.json.encode(fields) + b"\n"
+    return msgspec.json.Encoder().encode_lines([fields])
 
 
 def _record_of(
@@ -232,7 +234,8 @@ def _record_of(
     """The record of a filtered document, with its text as it was filtered."""
     for _, name, found in records:
         if name == line["id"] and isinstance(found, CorpusDocument):
-            return msgspec.structs.replace(found, id=name, text=line[TEXT])
+            release_text(found)
+            return msgspec.structs.replace(found, id=name, text=line.pop(TEXT).decode())
     raise Mismatch(f"{line['id']}: its file no longer holds it; filter the partition again")
 
 

@@ -24,6 +24,7 @@ from lc_assets.builds.tables import (
     read_all,
     read_table,
 )
+from lc_assets.formats.parquet.opening import batches_of, release
 from lc_assets.stages.tokens.tokenized_text import (
     are_held_out,
     text_columns,
@@ -80,8 +81,12 @@ def with_digests(
                 batch = lines.filter(pc.is_in(lines.column("id"), pa.array(only, pa.string())))
             arrays = {name: batch.column(name) for name in columns}
             made: dict[str, list[Any]] = {name: [] for name in OF_TEXT.names}
-            texts = in_utf8(batch.select(text_columns(privacy)), "raw_content")
-            for line in texts.to_pylist():
+            texts = in_utf8(batch.select(text_columns(privacy)), "raw_content").to_pylist()[::-1]
+            n_bytes = lines.nbytes
+            del lines, batch
+            release(n_bytes)
+            while texts:
+                line = texts.pop()
                 raw, (text, _) = line["raw_content"], tokenized_utf8(line, privacy)
                 for name, digest in digests_of(raw, text).items():
                     made[name].append(digest)
@@ -101,9 +106,7 @@ def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatc
         group = file.metadata.row_group(number)
         n_lines = _BYTES_AT_ONCE * group.num_rows // max(group.total_byte_size, 1)
         n_lines = min(max(n_lines, _TEXTS_AT_ONCE), _MOST_AT_ONCE)
-        yield from file.iter_batches(
-            n_lines, row_groups=[number], columns=columns, use_threads=False
-        )
+        yield from batches_of(file, number, n_lines, columns)
 
 
 def digests_of(raw: bytes, text: bytes) -> dict[str, str]:

@@ -35,7 +35,7 @@ from lc_assets.builds.tables import (
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.containment import at_document
-from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float, release_text
 from lc_assets.formats.redpajama.documents import DocumentRecord, digest_in
 from lc_assets.lake.upstream import with_retries
 from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
@@ -247,7 +247,7 @@ def _filter_part(
             late[line] = failed
             continue
         kept = _kept_line(task, part, line, found) | values
-        del found
+        release_text(found)
         n_chars = len(kept["raw_content"])
         kept["raw_content"] = kept["raw_content"].encode()
         n_kept += 1

@@ -249,9 +249,8 @@ def _count_repeated(
             seen before and their characters, empty ones aside; characters of those seen before that
             are filled; and how many pieces are not empty.
     """
-    numbers, firsts = np.empty(n_pieces, np.int32), np.empty(n_pieces, np.int32)
-    starts, ends = pieces[0], pieces[1]
-    n_distinct = number_pieces(data, starts, ends, seed, numbers, firsts)
+    numbers = np.empty(n_pieces, np.int32)
+    n_distinct = number_pieces(data, pieces[0], pieces[1], seed, numbers)
     copies = np.zeros(n_distinct, np.int32)
     for number in numbers:
         copies[number] += 1

@@ -88,9 +88,9 @@ class Reading:
     def grams(self) -> list[GramCounts]:
         """Counts of n-grams, at n."""
         words, seed = self.words, hash_seed()
-        chars, starts, ends = words.chars.astype(np.int64), words.ends[:-1], words.ends[1:]
+        chars, starts, ends = words.chars, words.ends[:-1], words.ends[1:]
         numbers, grams = np.empty(len(starts), np.int32), np.zeros((self.longest + 1, 4), np.int64)
-        number_pieces(words.joined, starts, ends, seed, numbers, np.empty_like(numbers))
+        number_pieces(words.joined, starts, ends, seed, numbers)
         count_grams(numbers, np.bincount(numbers), chars, seed, grams)
         return [
             GramCounts(

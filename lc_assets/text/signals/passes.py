@@ -22,11 +22,13 @@ from lc_assets.text.characters import (
 )
 from lc_assets.text.hashing import WordSet, find_word, whole
 from lc_assets.text.numbering import (
+    FIRST_ROOM,
     count_bytes,
     eight_bytes,
     first_bytes,
     hash_bytes,
-    number_pieces,
+    number_more,
+    room_for,
     visible,
 )
 
@@ -58,6 +60,7 @@ _LOREM, _IPSUM, _JAVASCRIPT_LOW, _JAVASCRIPT_HIGH = (
     np.uint64(int.from_bytes(word, "little")) for word in (b"lorem", b"ipsum", b"javascri", b"pt")
 )
 _SHORTEST, _LONGEST = 5, 10
+_WORDS_AT_ONCE = 1 << 14
 _I, _J, _M = b"ijm"
 _FIVE_BYTES = np.uint64((1 << 40) - 1)
 _ENDS_LOREM, _BEGINS_IPSUM, _IS_JAVASCRIPT = 1, 2, 4
@@ -217,26 +220,37 @@ def scan_words(
         lines: counts of lines; `WORDS` to `NUMBERS` are filled.
     """
     most = data.size // 2 + 1
-    starts, ends, chars = (
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-    )
-    n_words = _split(data, bits, starts, ends, chars, lines)
-    numbers, firsts = np.empty(n_words, np.int32), np.empty(n_words, np.int32)
-    n_distinct = number_pieces(data, starts, ends, seed, numbers, firsts)
-    counts, lengths = np.zeros(n_distinct, np.int64), np.empty(n_distinct, np.int64)
-    listed, marks = np.zeros(n_distinct, np.int32), np.zeros(n_distinct, np.int64)
+    numbers, state = np.empty(most, np.int32), np.zeros(5, np.int64)
+    places = np.empty((3, min(most, _WORDS_AT_ONCE)), np.int32)
+    starts, ends, chars = places[0], places[1], places[2]
+    known, lengths = room_for(FIRST_ROOM), np.empty(FIRST_ROOM, np.int64)
+    n_words = n_distinct = n_measured = 0
+    while state[0] <= data.size:
+        n_more = _split(data, bits, starts, ends, chars, lines, state)
+        some = numbers[n_words : n_words + n_more]
+        known, n_distinct = number_more(data, starts, ends, seed, some, known, n_distinct)
+        if n_distinct > lengths.size:
+            more = np.empty(known.begins.size, np.int64)
+            more[:n_measured] = lengths[:n_measured]
+            lengths = more
+        for at in range(n_more):
+            if some[at] == n_measured:
+                lengths[n_measured] = chars[at]
+                n_measured += 1
+        n_words += n_more
+    numbers, lengths = numbers[:n_words], lengths[:n_distinct]
+    counts, listed = np.zeros(n_distinct, np.int64), np.zeros(n_distinct, np.int32)
+    marks = np.zeros(n_distinct, np.int64)
     n_lorem = after_lorem = word = found = 0
     for number in range(n_distinct):
-        start, stop = whole(starts[firsts[number]]), whole(ends[firsts[number]])
-        lengths[number] = chars[firsts[number]]
+        start = whole(known.begins[number])
+        stop = start + whole(known.keys[number, 2])
         if data[start] in (_I, _J) or data[stop - 1] == _M:
             marks[number] = _marks_of(data, start, stop)
             found |= marks[number]
         if listed_words.hashes.size:
-            state = hash_bytes(data, start, stop, seed)
-            listed[number] = find_word(data, start, stop, state, listed_words)
+            hashed = hash_bytes(data, start, stop, seed)
+            listed[number] = find_word(data, start, stop, hashed, listed_words)
     for at in range(n_words):
         counts[numbers[at]] += 1
     if found:
@@ -258,11 +272,25 @@ def _split(
     ends: Int32s,
     chars: Int32s,
     lines: Int64s,
+    state: Int64s,
 ) -> int:
-    """Find where each word begins and ends, and its characters; count those of each line."""
-    n_words = line = in_line = chars_in_line = numeric_in_line = i = 0
-    n = data.size
-    while True:
+    """Find where each of the next words begins and ends, and its characters, as many as there is
+    room for; count those of each line.
+
+    Args:
+        data: of `lc_assets.text.words.folded_lines`.
+        bits: `lc_assets.text.characters.character_bits`.
+        starts: filled.
+        ends: filled.
+        chars: filled.
+        lines: counts of lines.
+        state: int64[5]: the next byte, beyond the end when all is done; the line, and its words,
+            characters and numeric characters so far.
+    """
+    n_words, n = 0, data.size
+    i, line, in_line = state[0], state[1], state[2]
+    chars_in_line, numeric_in_line = state[3], state[4]
+    while n_words < starts.size:
         while i < n and data[i] == _SPACE:
             i += 1
         if i == n or data[i] == _NEWLINE:
@@ -271,6 +299,7 @@ def _split(
                 lines[CHARS, line] = chars_in_line + max(in_line - 1, 0)
                 lines[NUMBERS, line] = numeric_in_line
             if i == n:
+                state[0] = n + 1
                 return n_words
             line += 1
             in_line = chars_in_line = numeric_in_line = 0
@@ -290,6 +319,8 @@ def _split(
         n_words += 1
         in_line += 1
         chars_in_line += n_chars
+    state[:3], state[3:] = (i, line, in_line), (chars_in_line, numeric_in_line)
+    return n_words
 
 
 @borrowing

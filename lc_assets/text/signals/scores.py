@@ -20,6 +20,7 @@ from lc_assets.text.signals.passes import (
     N_LINES,
     NUMBERS,
     UPPER_CASE,
+    NumberedWords,
     scan_raw,
     scan_words,
 )
@@ -122,7 +123,14 @@ def compute_scores(
     """
     scores, lines = np.empty(N_SCORES, np.float64), np.zeros((N_LINES, n_lines), np.int64)
     compute_word_scores(folded, seed, bits, bad_words, scores, lines)
-    _add_raw_scores(data, seed, bits, stop_words, scores, lines)
+    add_raw_scores(data, seed, bits, stop_words, scores, lines)
+    return scores, lines, shares_of(lines)
+
+
+@compiled
+def shares_of(lines: Int64s) -> Floats:
+    """Shares of numeric and of upper case characters of each line, of which all is counted."""
+    n_lines = lines.shape[1]
     shares, start = np.zeros((2, n_lines), np.float64), np.int64(0)
     for line in range(n_lines):
         stop = lines[ENDS, line]
@@ -131,7 +139,7 @@ def compute_scores(
         if lines[UPPER_CASE, line]:
             shares[1, line] = round8(lines[UPPER_CASE, line] / (stop - start))
         start = stop
-    return scores, lines, shares
+    return shares
 
 
 @compiled
@@ -154,15 +162,21 @@ def compute_word_scores(
         scores: float64[22], filled; NaN for all other scores.
         lines: int64[8, lines], zeros; the rows about normalized words are filled.
     """
-    scores[:] = nan
     words = scan_words(folded, bits, seed, bad_words.words, lines)
-    n_words = words.numbers.size
-    before = np.zeros(n_words + 1, np.int64)
+    score_words(words, seed, bad_words, scores)
+
+
+@compiled
+def score_words(words: NumberedWords, seed: np.uint64, bad_words: Phrases, scores: Floats) -> None:
+    """Fill the scores of words that are numbered; see `compute_word_scores`."""
+    scores[:], n_words = nan, words.numbers.size
+    before = np.zeros(n_words + 1, np.int32)
+    n_chars = 0
     for word in range(n_words):
-        before[word + 1] = before[word] + words.lengths[words.numbers[word]]
+        n_chars += words.lengths[words.numbers[word]]
+        before[word + 1] = n_chars
     grams = np.zeros((_LONGEST + 1, 4), np.int64)
     count_grams(words.numbers, words.counts, before, seed, grams)
-    n_chars = before[n_words]
     chars = max(n_chars, 1)
     scores[1] = words.n_lorem / max(n_chars + n_words - 1, 1)
     scores[2] = grams[10, 3] / chars
@@ -182,7 +196,7 @@ def compute_word_scores(
 
 
 @compiled
-def _add_raw_scores(
+def add_raw_scores(
     data: Bytes,
     seed: np.uint64,
     bits: UInt16s,

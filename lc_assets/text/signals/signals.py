@@ -59,8 +59,24 @@ from lc_assets.text.signals.names import (
     Span,
     WordLists,
 )
-from lc_assets.text.signals.passes import BULLETS, ENDS, JAVASCRIPT, N_LINES, TERMINAL, WORDS
-from lc_assets.text.signals.scores import N_SCORES, Phrases, compute_scores, compute_word_scores
+from lc_assets.text.signals.passes import (
+    BULLETS,
+    ENDS,
+    JAVASCRIPT,
+    N_LINES,
+    TERMINAL,
+    WORDS,
+    scan_words,
+)
+from lc_assets.text.signals.scores import (
+    N_SCORES,
+    Phrases,
+    add_raw_scores,
+    compute_scores,
+    compute_word_scores,
+    score_words,
+    shares_of,
+)
 from lc_assets.text.words import folded_lines
 
 _BULLETS = "rps_lines_start_with_bulletpoint"
@@ -68,6 +84,8 @@ _SCORES = (*enumerate((*TEXT_DOC_SIGNALS, "rps_doc_stop_word_fraction", "rps_doc
 """The document's scores as `compute_scores` returns them: their places and names."""
 
 _NOTHING: frozenset[str] = frozenset()
+_LONG = 1 << 24
+"""Characters of a text whose memory counts."""
 
 _OF_RAW_WORDS = frozenset(
     f"rps_doc_{name}"
@@ -151,15 +169,18 @@ def measure_signals(
     >>> measure_signals("The cat sat.").scalars["rps_doc_mean_word_length"]
     3.0
     """
-    scores, lines, shares = compute_scores(
-        utf8_of(text),
-        folded_lines(text),
-        _n_lines(text),
-        hash_seed(),
-        character_bits(),
-        _word_set(lists.stop_words.get(language, _NOTHING)),
-        _phrases(lists.bad_words.get(language, _NOTHING)),
-    )
+    stop_words = _word_set(lists.stop_words.get(language, _NOTHING))
+    bad_words = _phrases(lists.bad_words.get(language, _NOTHING))
+    seed, bits = hash_seed(), character_bits()
+    if len(text) > _LONG:
+        scores, lines = _of_long(text, bad_words)
+        add_raw_scores(utf8_of(text), seed, bits, stop_words, scores, lines)
+        shares = shares_of(lines)
+    else:
+        content, folded = utf8_of(text), folded_lines(text)
+        scores, lines, shares = compute_scores(
+            content, folded, _n_lines(text), seed, bits, stop_words, bad_words
+        )
     scalars = _scalars(scores, _SCORES)
     if language not in lists.bad_words:
         del scalars["rps_doc_ldnoobw_words"]
@@ -188,10 +209,22 @@ def measure_words(text: str) -> dict[str, float | None]:
     >>> measure_words("The cat sat.")["rps_doc_mean_word_length"]
     3.0
     """
-    scores, lines = np.empty(N_SCORES), np.zeros((N_LINES, _n_lines(text)), np.int64)
-    read = folded_lines(text), hash_seed(), character_bits(), _phrases(_NOTHING)
-    compute_word_scores(*read, scores, lines)
+    nothing = _phrases(_NOTHING)
+    if len(text) > _LONG:
+        scores, _ = _of_long(text, nothing)
+    else:
+        scores, lines = np.empty(N_SCORES), np.zeros((N_LINES, _n_lines(text)), np.int64)
+        read = folded_lines(text), hash_seed(), character_bits(), nothing
+        compute_word_scores(*read, scores, lines)
     return _scalars(scores, _WORD_SCORES)
+
+
+def _of_long(text: str, bad_words: Phrases) -> tuple[Floats, Int64s]:
+    """`compute_word_scores` of a text whose normalized form is not kept beside its n-grams."""
+    scores, lines = np.empty(N_SCORES), np.zeros((N_LINES, _n_lines(text)), np.int64)
+    words = scan_words(folded_lines(text), character_bits(), hash_seed(), bad_words.words, lines)
+    score_words(words, hash_seed(), bad_words, scores)
+    return scores, lines
 
 
 def _n_lines(text: str) -> int:
