@@ -33,7 +33,7 @@ def test_what_is_sound_passes(tmp_path):
     facts = dict(found.facts)
     assert (found.damage, found.warnings) == ([], [])
     assert facts["ids"] == "1 to 99, of a vocabulary of 100"
-    assert facts["end of document 9"] == "behind 2 of 2 sequences, 0 times inside"
+    assert facts["end of document 9"] == "behind 2 of 2 documents, 0 times inside"
     assert (facts["documents"], facts["tokens"], facts["receipt"]) == (2, 6, "by write, x")
 
 
@@ -77,6 +77,19 @@ def test_ends_of_documents_are_where_they_were_promised(tmp_path, documents, say
         assert all(said in sentence for said, sentence in zip(says, found.damage, strict=True))
     receipt_path(tmp_path / "a").unlink()
     assert verify_data_set(tmp_path / "a", eod=9).damage == []  # a fact, unless it was promised
+
+
+def test_an_end_is_behind_a_document_not_behind_its_sentences(tmp_path):
+    """Of documents of several sequences the last one ends with it."""
+    with MegatronWriter.publishing(tmp_path / "a", UINT16) as writer:
+        for lengths in ([2, 1, 2], [1], [1, 1]):
+            sentences = [np.arange(1, length + 1) for length in lengths]
+            sentences[-1] = np.append(sentences[-1], 9)
+            writer.add_documents(sentences, [*map(len, sentences)], together=True)
+    write_receipt(tmp_path / "a", made_by="write", ids=KNOWN)
+    found = verify_data_set(tmp_path / "a")
+    assert dict(found.facts)["end of document 9"] == "behind 3 of 3 documents, 0 times inside"
+    assert not found.damage
 
 
 def test_bytes_that_changed_since_are_named(tmp_path):

@@ -91,15 +91,15 @@ def verify_data_set(
         ("receipt", by),
     ]
     if eod is not None:
-        n_ending = _n_ending(reader, eod)
+        n_ending, n_due = _n_ending(reader, eod)
         n_inside = found.n_eod - n_ending
         facts.append(
             (
                 f"end of document {eod:,}",
-                f"behind {n_ending:,} of {len(reader):,} sequences, {n_inside:,} times inside",
+                f"behind {n_ending:,} of {n_due:,} documents, {n_inside:,} times inside",
             )
         )
-        damage += _misplaced(reader, n_ending, n_inside) if appended else []
+        damage += _misplaced(reader, n_due - n_ending, n_due, n_inside) if appended else []
     warning = header_warning(n_ids, reader.dtype) if n_ids is not None else None
     return Verified(facts=facts, damage=damage, warnings=[warning] if warning else [])
 
@@ -131,13 +131,10 @@ def _outside(reader: MegatronReader, found: _Ids, most: int) -> Iterator[str]:
         )
 
 
-def _misplaced(reader: MegatronReader, n_ending: int, n_inside: int) -> Iterator[str]:
-    where, n_sequences = f"{bin_path(reader.prefix)}: end of document", len(reader)
-    if n_ending < n_sequences:
-        yield (
-            f"{where}: {n_sequences - n_ending:,} of {n_sequences:,} documents do not end with it; "
-            "write it again"
-        )
+def _misplaced(reader: MegatronReader, n_missing: int, n_due: int, n_inside: int) -> Iterator[str]:
+    where = f"{bin_path(reader.prefix)}: end of document"
+    if n_missing:
+        yield (f"{where}: {n_missing:,} of {n_due:,} documents do not end with it; write it again")
     if n_inside:
         yield (
             f"{where}: {n_inside:,} are inside documents, where masks and positions would be "
@@ -145,15 +142,17 @@ def _misplaced(reader: MegatronReader, n_ending: int, n_inside: int) -> Iterator
         )
 
 
-def _n_ending(reader: MegatronReader, eod: int) -> int:
-    """How many sequences end with ``eod``."""
-    n_ending = 0
-    for start in range(0, len(reader), BLOCK):
-        lengths = reader.lengths[start : start + BLOCK]
-        firsts = reader.index.byte_offsets[start : start + BLOCK] // reader.dtype.itemsize
-        last = (firsts + lengths - 1)[lengths > 0]
-        n_ending += int(np.count_nonzero(reader.ids[last] == eod))
-    return n_ending
+def _n_ending(reader: MegatronReader, eod: int) -> tuple[int, int]:
+    """How many documents end with ``eod``, and how many have a sequence."""
+    n_ending = n_due = 0
+    for start in range(0, len(reader.document_indices) - 1, BLOCK):
+        bounds = reader.document_indices[start : start + BLOCK + 1]
+        last = bounds[1:][np.diff(bounds) > 0] - 1
+        lengths = reader.lengths[last]
+        ends = (reader.index.byte_offsets[last] // reader.dtype.itemsize + lengths - 1)[lengths > 0]
+        n_ending += int(np.count_nonzero(reader.ids[ends] == eod))
+        n_due += len(last)
+    return n_ending, n_due
 
 
 def _unlike_checksums(reader: MegatronReader) -> Iterator[str]:
