@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from lc_assets.builds.metering import measured_by
-from lc_assets.builds.openlineage_events import reported
+from lc_assets.builds.openlineage_events import Began, reported
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.shard_runs import ShardRun
 from lc_assets.builds.sharding import shards_of
@@ -68,8 +68,9 @@ LIBRARIES = (
 
 
 @reported
-def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
-    """Build partition ``key`` of ``stage``, unless that version is finished already.
+def build(context: BuildContext, stage: Stage, key: SnapshotId, began: Began) -> Built:
+    """Build partition ``key`` of ``stage``, unless that version is finished already; ``began`` is
+    called before it is written.
 
     Raises:
         NotPublished: when an input is not published.
@@ -92,6 +93,7 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId) -> Built:
             return Built(published=publishing.republish(publishing.finished), reused=True)
         if stage.remembers and stage.inputs(context.lake, context.recipe, key) != read:
             raise Busy(f"{partition.name}: an input was published meanwhile; run this again")
+        began(fingerprint)
         shards = shards_of(stage.sharding, fingerprint, read, partition) if stage.sharding else None
         staging = StagingFolder(
             folder=partition.folder / fingerprint.version,

@@ -4,21 +4,27 @@
 Stages are jobs and partitions are datasets, whose versions are the receipts' digests. The package
 openlineage-python sends the events. It has variables of its own: ``OPENLINEAGE_URL`` for a server,
 ``OPENLINEAGE_CONFIG`` for a file that names any other transport, ``OPENLINEAGE_NAMESPACE`` for the
-jobs. A run has two events, sent at its end; a version that is found finished has none. Where events
-cannot be sent, the log says so and the build goes on.
+jobs. A run has an event when it begins to write and one when it ends; a version that is found
+finished has none. A thread sends them, so that builds go on where a catalogue does not answer; the
+log of each build names its events that were not sent by its end.
 """
 
 import datetime as dt
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 import lc_assets
 from lc_assets.builds.columns import meaning, origins_of
-from lc_assets.errors import BadInput, LcError, without_secrets
+from lc_assets.errors import BadInput, without_secrets
+from lc_assets.lake.receipts import Fingerprint, Receipt
 from lc_assets.sources.opening import upstream_of
 from lc_assets.vocabulary import SnapshotId
 
@@ -27,16 +33,25 @@ if TYPE_CHECKING:
 
     from lc_assets.builds.stage import BuildContext, Built, Stage
 
-Build = Callable[["BuildContext", "Stage", SnapshotId], "Built"]
+Began = Callable[[Fingerprint], object]
 
 VARIABLE = "LC_OPENLINEAGE"
 NAMESPACE = "lc_assets"
 PRODUCER = f"urn:lc-assets:{lc_assets.__version__}"
+WAIT_SECONDS = 2.0
+"""How long a build that has ended waits for its events to be sent, where `Sender.is_prompt`."""
+MOST_WAITING = 10_000
+"""Events of all builds that wait for a catalogue to answer; further ones are not sent."""
 
 
-def reported(build: Build) -> Build:
+def reported(
+    build: Callable[["BuildContext", "Stage", SnapshotId, Began], "Built"],
+) -> Callable[["BuildContext", "Stage", SnapshotId], "Built"]:
     """A function that builds a partition, and sends the events if they are wanted; it raises
     `BadInput` when the package is missing or not configured.
+
+    Args:
+        build: builds it, and calls its last argument before it begins to write.
     """
 
     @functools.wraps(build)
@@ -44,29 +59,142 @@ def reported(build: Build) -> Build:
         if (wanted := os.environ.get(VARIABLE, "off")) not in {"on", "off"}:
             raise BadInput(f"{VARIABLE} is {wanted!r}; expected on or off")
         if wanted == "off" or context.is_trial:
-            return build(context, stage, key)
-        client, started = _client(), _now()
-        try:
-            built = build(context, stage, key)
-        except LcError as error:
-            _send(client, context, events_of(context, stage, key, started, error))
-            raise
+            return build(context, stage, key, lambda _made: None)
+        with ReportedRun(_sender(), context, stage, key) as run:
+            built = build(context, stage, key, run.begin)
         if not built.reused:
-            _send(client, context, events_of(context, stage, key, started, built))
+            run.complete(built.published.receipt)
         return built
 
     return building
 
 
-def _send(client: "OpenLineageClient", context: "BuildContext", events: Iterable[Any]) -> None:
-    try:
-        for event in events:
-            client.emit(event)
-    except OSError as error:  # of requests, too
-        context.say(f"OpenLineage's events were not sent: {without_secrets(str(error))}")
+class Sent(Future[None]):
+    """Whether an event was sent: what its block raises, of any transport, is its exception."""
+
+    def __enter__(self) -> None:
+        """Begin to send."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
+        """Keep the error, if there is one."""
+        if error is None:
+            self.set_result(None)
+        else:
+            self.set_exception(error)
+        return True
 
 
-@functools.cache
+class Sender:
+    """Sends events in order, by a thread of its own.
+
+    Attributes:
+        client: sends an event, or raises after its own retries.
+        is_prompt: whether the last event was sent within half of `WAIT_SECONDS`, and no build has
+            waited in vain since; true before the first one.
+    """
+
+    def __init__(self, client: "OpenLineageClient") -> None:
+        self.client, self.is_prompt = client, True
+        self._waiting: queue.Queue[tuple[Any, float, Sent]] = queue.Queue(MOST_WAITING)
+        threading.Thread(target=self._send_all, name="openlineage", daemon=True).start()
+
+    def send(self, event: Any) -> Sent:
+        """Send an event, when those before it are sent or have failed."""
+        sent = Sent()
+        try:
+            self._waiting.put_nowait((event, time.monotonic(), sent))
+        except queue.Full:
+            sent.set_exception(OSError(f"{MOST_WAITING:,} events wait for the catalogue"))
+        return sent
+
+    def _send_all(self) -> None:
+        while True:
+            event, since, sent = self._waiting.get()
+            with sent:
+                self.client.emit(event)
+                self.is_prompt = time.monotonic() - since < WAIT_SECONDS / 2
+
+
+class ReportedRun:
+    """The events of one build: START, and then COMPLETE, or FAIL or ABORT by an error in its
+    block.
+    """
+
+    def __init__(
+        self, sender: Sender, context: "BuildContext", stage: "Stage", key: SnapshotId
+    ) -> None:
+        from openlineage.client.uuid import generate_new_uuid
+
+        self.sender, self.context, self.stage, self.key = sender, context, stage, key
+        self.run_id = str(generate_new_uuid())
+        self.sent: dict[str, Sent] = {}
+
+    def begin(self, made: Fingerprint | None = None) -> None:
+        """Send that it has begun, and what it reads and writes if that is known."""
+        self._send("START", made)
+
+    def __enter__(self) -> Self:
+        """Before it is known whether there is something to build."""
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        """Send that it has failed or, by Ctrl-C or a signal, was ended."""
+        from openlineage.client.facet_v2 import error_message_run
+
+        if error is None:
+            return
+        if not self.sent:
+            self.begin()
+        message = without_secrets(str(error)) or type(error).__name__
+        facet = error_message_run.ErrorMessageRunFacet(message, "Python")
+        self._send("FAIL" if isinstance(error, Exception) else "ABORT", errorMessage=facet)
+        self._say_what_was_not_sent()
+
+    def complete(self, receipt: Receipt) -> None:
+        """Send the version that it has published."""
+        self._send("COMPLETE", receipt.fingerprint, receipt)
+        self._say_what_was_not_sent()
+
+    def _send(
+        self,
+        state: str,
+        made: Fingerprint | None = None,
+        receipt: Receipt | None = None,
+        **facets: Any,
+    ) -> None:
+        from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
+        from openlineage.client.facet_v2 import documentation_job, processing_engine_run
+
+        namespace = os.environ.get("OPENLINEAGE_NAMESPACE", NAMESPACE)
+        description = documentation_job.DocumentationJobFacet(description=self.stage.description)
+        engine = processing_engine_run.ProcessingEngineRunFacet(
+            version=lc_assets.__version__, name="lc_assets"
+        )
+        event = RunEvent(
+            eventTime=dt.datetime.now(dt.UTC).isoformat(),
+            run=Run(self.run_id, facets={"processing_engine": engine, **facets}),
+            job=Job(namespace, self.stage.name, facets={"documentation": description}),
+            eventType=RunState[state],
+            inputs=_inputs(self.context, made) if made else [],
+            outputs=[_output(self.context, self.stage, made, receipt)] if made else [],
+        )
+        self.sent[state] = self.sender.send(event)
+
+    def _say_what_was_not_sent(self) -> None:
+        _, late = wait(self.sent.values(), WAIT_SECONDS if self.sender.is_prompt else 0)
+        why = {
+            state: "no answer yet" if one in late else one.exception()
+            for state, one in self.sent.items()
+        }
+        not_sent = [
+            f"{state}: {without_secrets(str(error))}" for state, error in why.items() if error
+        ]
+        if not_sent:
+            self.sender.is_prompt = False
+            name = f"{self.stage.name}/{self.key}"
+            self.context.say(f"OpenLineage's events of {name} were not sent: {'; '.join(not_sent)}")
+
+
 def _client() -> "OpenLineageClient":
     try:
         from openlineage.client import OpenLineageClient
@@ -84,58 +212,16 @@ def _client() -> "OpenLineageClient":
     return client
 
 
-def events_of(
-    context: "BuildContext",
-    stage: "Stage",
-    key: str,
-    started: str,
-    result: "Built | LcError",
-) -> Iterator[Any]:
-    """The two events of a run.
-
-    Args:
-        context: of the build.
-        stage: the stage.
-        key: of the partition.
-        started: when the build began, in ISO 8601.
-        result: the version, or why there is none.
-    """
-    from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
-    from openlineage.client.facet_v2 import (
-        documentation_job,
-        error_message_run,
-        processing_engine_run,
-    )
-    from openlineage.client.uuid import generate_new_uuid
-
-    namespace = os.environ.get("OPENLINEAGE_NAMESPACE", NAMESPACE)
-    description = documentation_job.DocumentationJobFacet(description=stage.description)
-    job = Job(namespace, stage.name, facets={"documentation": description})
-    engine = processing_engine_run.ProcessingEngineRunFacet(
-        version=lc_assets.__version__, name="lc_assets"
-    )
-    run = Run(str(generate_new_uuid()), facets={"processing_engine": engine})
-    yield RunEvent(eventTime=started, run=run, job=job, eventType=RunState.START)
-    if isinstance(result, LcError):
-        message = error_message_run.ErrorMessageRunFacet(str(result), "Python")
-        run = Run(run.runId, facets={"processing_engine": engine, "errorMessage": message})
-        yield RunEvent(eventTime=_now(), run=run, job=job, eventType=RunState.FAIL)
-        return
-    yield RunEvent(
-        eventTime=_now(),
-        run=run,
-        job=job,
-        eventType=RunState.COMPLETE,
-        inputs=_inputs(context, result),
-        outputs=[_output(context, stage, key, result)],
-    )
+@functools.cache
+def _sender() -> Sender:
+    return Sender(_client())
 
 
-def _inputs(context: "BuildContext", built: "Built") -> list[Any]:
+def _inputs(context: "BuildContext", made: Fingerprint) -> list[Any]:
     """The versions that a version was made from, and what is outside the lake."""
     from openlineage.client.event_v2 import InputDataset
 
-    made, found = built.published.receipt.fingerprint, []
+    found = []
     for name, digest in made.inputs.items():
         if name == "crawl" and context.crawl is not None:
             place = place_of(context.crawl.root, made.key)
@@ -150,8 +236,12 @@ def _inputs(context: "BuildContext", built: "Built") -> list[Any]:
     return found
 
 
-def _output(context: "BuildContext", stage: "Stage", key: str, built: "Built") -> Any:
-    """The version, with the columns of its table and what they were made from."""
+def _output(
+    context: "BuildContext", stage: "Stage", made: Fingerprint, receipt: Receipt | None
+) -> Any:
+    """The version, once it has a receipt, with the columns of its table and what they are made
+    from.
+    """
     from openlineage.client.event_v2 import OutputDataset
     from openlineage.client.facet_v2 import (
         DatasetFacet,
@@ -160,8 +250,7 @@ def _output(context: "BuildContext", stage: "Stage", key: str, built: "Built") -
         schema_dataset,
     )
 
-    receipt = built.published.receipt
-    facets: dict[str, DatasetFacet] = {"version": _version(receipt.digest)}
+    facets: dict[str, DatasetFacet] = {}
     if stage.columns is not None:
         facets["schema"] = schema_dataset.SchemaDatasetFacet(
             [
@@ -176,7 +265,7 @@ def _output(context: "BuildContext", stage: "Stage", key: str, built: "Built") -
             [
                 column_lineage_dataset.InputField(*place_of(context.lake.url, name), field)
                 for upstream, _, field in (origin.partition(".") for origin in origins.split())
-                for name in receipt.fingerprint.inputs
+                for name in made.inputs
                 if name.startswith(f"{upstream}/")
             ]
         )
@@ -184,10 +273,13 @@ def _output(context: "BuildContext", stage: "Stage", key: str, built: "Built") -
     }
     if fields:
         facets["columnLineage"] = column_lineage_dataset.ColumnLineageDatasetFacet(fields)
+    place = place_of(context.lake.url, f"{stage.name}/{made.key}")
+    if receipt is None:
+        return OutputDataset(*place, facets=facets)
+    facets["version"] = _version(receipt.digest)
     statistics = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
         rowCount=receipt.counts.kept, size=receipt.n_bytes, fileCount=len(receipt.files)
     )
-    place = place_of(context.lake.url, f"{stage.name}/{key}")
     return OutputDataset(*place, facets=facets, outputFacets={"outputStatistics": statistics})
 
 
@@ -209,7 +301,3 @@ def place_of(root: str, name: str) -> tuple[str, str]:
     if not found.netloc:
         return "file", f"{Path(root).absolute()}/{name}"
     return f"{found.scheme}://{found.netloc}", f"{found.path.strip('/')}/{name}".lstrip("/")
-
-
-def _now() -> str:
-    return dt.datetime.now(dt.UTC).isoformat()

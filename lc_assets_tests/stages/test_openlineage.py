@@ -9,8 +9,10 @@ import http.server
 import inspect
 import json
 import os
+import socket
 import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,10 +20,11 @@ import pytest
 
 from lc_assets.builds import openlineage_events
 from lc_assets.builds.openlineage_events import VARIABLE
-from lc_assets.errors import BadInput, Mismatch
+from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.stages.calibrating import calibrate
-from lc_assets.stages.documents import raw_snapshot as raw
+from lc_assets.stages.documents import filtered_documents, raw_snapshot as raw
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_context
+from lc_assets_tests.processes import wait_until
 
 OLD, _ = SNAPSHOTS
 
@@ -46,11 +49,12 @@ def own_client(monkeypatch):
     for name in list(os.environ):
         if name.startswith("OPENLINEAGE"):
             monkeypatch.delenv(name)
-    openlineage_events._client.cache_clear()
+    openlineage_events._sender.cache_clear()
+    monkeypatch.setattr(openlineage_events, "WAIT_SECONDS", 60.0)  # on a busy machine, too
     yield
-    if openlineage_events._client.cache_info().currsize:
-        openlineage_events._client().close()
-    openlineage_events._client.cache_clear()
+    if openlineage_events._sender.cache_info().currsize:
+        openlineage_events._sender().client.close()
+    openlineage_events._sender.cache_clear()
 
 
 @pytest.fixture
@@ -119,8 +123,13 @@ def test_every_version_is_an_event_with_its_receipts_digests(events, tmp_path):
     assert [one["eventType"] for one in ends] == ["COMPLETE"] * len(built)
     assert [one["run"]["runId"] for one in starts] == [one["run"]["runId"] for one in ends]
     written = {}
-    for (name, one), event in zip(built.items(), ends, strict=True):
+    for (name, one), start, event in zip(built.items(), starts, ends, strict=True):
         require_valid(event)
+        require_valid(start)
+        assert {one["name"] for one in start["inputs"]} == {one["name"] for one in event["inputs"]}
+        assert versions_of(start["inputs"]) == versions_of(event["inputs"])
+        assert [one["name"] for one in start["outputs"]] == [f"{context.lake.root}/{name}"]
+        assert "version" not in start["outputs"][0]["facets"]
         stage, receipt = name.partition("/")[0], one.published.receipt
         place = f"{context.lake.root}/{name}"
         assert event["job"] == event["job"] | {"namespace": "lc_assets", "name": stage}
@@ -203,14 +212,114 @@ def test_a_failed_build_is_an_event_with_its_message(events, tmp_path):
     require_published_schemas(events)
 
 
-def test_a_catalogue_that_does_not_answer_stops_no_build(events, tmp_path, monkeypatch):
+def test_a_running_build_is_an_event(events, tmp_path):
+    """START is sent before the stage writes."""
+
+    def write(context, staging):
+        wait_until(lambda: events, what="START")
+        assert [one["eventType"] for one in events] == ["START"]
+        return raw.STAGE.write(context, staging)
+
+    replace(raw.STAGE, write=write).build(tiny_context(tmp_path), OLD)
+    assert [one["eventType"] for one in events] == ["START", "COMPLETE"]
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "message"),
+    [(KeyboardInterrupt(), "ABORT", "KeyboardInterrupt"), (ValueError("odd"), "FAIL", "odd")],
+)
+def test_a_build_that_is_ended_is_no_running_one(events, tmp_path, error, state, message):
+    """By Ctrl-C, a signal, or an error of a library."""
+
+    def end(_context, _staging):
+        raise error
+
+    with pytest.raises(type(error)):
+        replace(raw.STAGE, write=end).build(tiny_context(tmp_path), OLD)
+    assert [one["eventType"] for one in events] == ["START", state]
+    assert events[1]["run"]["facets"]["errorMessage"]["message"] == message
+    require_published_schemas(events)
+
+
+def test_a_build_that_cannot_begin_is_an_event(events, tmp_path):
+    """Its START has no inputs, which are not known."""
+    with pytest.raises(NotPublished):
+        filtered_documents.STAGE.build(tiny_context(tmp_path), OLD)
+    start, end = events
+    assert (start["eventType"], end["eventType"]) == ("START", "FAIL")
+    assert start["run"]["runId"] == end["run"]["runId"]
+    require_published_schemas(events)
+
+
+def test_a_catalogue_that_refuses_stops_no_build(events, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENLINEAGE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__RETRY", '{"total": 0}')
     said = []
     built = raw.STAGE.build(replace(tiny_context(tmp_path), say=said.append), OLD)
     assert not built.reused
-    assert "OpenLineage's events were not sent" in said[0]
+    (line,) = (line for line in said if "OpenLineage" in line)
+    assert line.startswith(f"OpenLineage's events of raw_snapshot/{OLD} were not sent: START: ")
+    assert "COMPLETE: " in line
     assert events == []
+
+
+def test_a_catalogue_that_hangs_delays_one_build(events, tmp_path, monkeypatch):
+    """A server that takes connections and does not answer: the first build waits, and no other; each
+    names what was not sent.
+    """
+    waited = []
+    bare_wait = openlineage_events.wait
+    monkeypatch.setattr(openlineage_events, "WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(
+        openlineage_events,
+        "wait",
+        lambda sent, seconds: waited.append(seconds) or bare_wait(sent, seconds),
+    )
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        monkeypatch.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        said = []
+        context = replace(tiny_context(tmp_path), say=said.append)
+        for snapshot in SNAPSHOTS:
+            raw.STAGE.build(context, snapshot)
+    lines = [line for line in said if "OpenLineage" in line]
+    assert lines == [
+        f"OpenLineage's events of raw_snapshot/{snapshot} were not sent: START: no answer yet; "
+        "COMPLETE: no answer yet"
+        for snapshot in SNAPSHOTS
+    ]
+    assert waited == [0.5, 0]
+    assert events == []
+
+
+class Gate:
+    """A client whose catalogue answers when the gate opens."""
+
+    def __init__(self):
+        self.opened, self.got = threading.Event(), []
+
+    def emit(self, event):
+        assert self.opened.wait(60)
+        self.got.append(event)
+
+
+def test_what_waits_is_sent_in_order_when_a_catalogue_answers_again(monkeypatch):
+    monkeypatch.setattr(openlineage_events, "MOST_WAITING", 4)
+    monkeypatch.setattr(openlineage_events, "WAIT_SECONDS", 0.2)
+    gate = Gate()
+    sender = openlineage_events.Sender(gate)
+    first = sender.send(0)
+    wait_until(sender._waiting.empty, what="the first event")
+    others = [sender.send(number) for number in range(1, 6)]
+    assert "4 events wait for the catalogue" in str(others[-1].exception(0))
+    time.sleep(0.2)
+    gate.opened.set()
+    for sent in (first, *others[:-1]):
+        assert sent.result(60) is None
+    assert gate.got == [0, 1, 2, 3, 4]
+    assert not sender.is_prompt
+    monkeypatch.setattr(openlineage_events, "WAIT_SECONDS", 60.0)
+    sender.send(6).result(60)
+    assert sender.is_prompt
 
 
 def test_events_go_to_a_file_by_the_clients_own_configuration(events, tmp_path, monkeypatch):
