@@ -101,8 +101,22 @@ def copied(path, out):
 
 @pytest.mark.parametrize(
     ("command", "floor"),
-    [(filtered, 1.2), (measured, 1.2), (deduplicated, 0.5), (signed, 1.2), (tokenized, 1.8)],
-    ids=["filter --rules gopher-paper", "signals", "dedup", "minhash", "tokenize"],
+    [
+        (filtered, 1.2),
+        (measured, 1.2),
+        (removed, 0.8),
+        (deduplicated, 0.5),
+        (signed, 1.2),
+        (tokenized, 1.8),
+    ],
+    ids=[
+        "filter --rules gopher-paper",
+        "signals",
+        "dedup, from texts to removals",
+        "dedup, and the kept documents written",
+        "minhash",
+        "tokenize",
+    ],
 )
 def test_a_command_against_copying_its_input(pages, tmp_path, command, floor, request):
     """MB of text per CPU-second."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import (
@@ -17,7 +18,7 @@ from lc_assets.formats.corpora.containers import (
     Unread,
     write_corpus,
 )
-from lc_assets.formats.corpora.reading import corpus_files, read_corpus
+from lc_assets.formats.corpora.reading import corpus_files, read_corpus, text_lengths
 from lc_assets_tests.memory import added
 
 RECORDS = [
@@ -505,3 +506,24 @@ def test_an_id_field_that_is_named_alone_gives_the_id(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(lines_of([{"name": "n", "id": "a", "text": "x"}, {"id": "b", "text": "y"}]))
     assert [found.own_id for found in read_corpus(path, id_field="name")] == ["n", ""]
+
+
+VALUES = st.none() | st.integers(-9, 9) | st.text(max_size=9) | st.lists(st.text(max_size=3))
+NAMES = ("raw_content", "text", "content", "id", "a-b")
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from(NAMES), VALUES), max_size=5),
+    st.sampled_from([None, "text", "a-b"]),
+)
+def test_lengths_of_texts_are_those_of_the_documents(tmp_path_factory, records, text_field):
+    path = tmp_path_factory.mktemp("lengths") / "x.jsonl"
+    broken = b'{"text": "\\ud800"}\n[]\n{"text"\n'
+    path.write_bytes(lines_of(records) + broken)
+    documents = list(read_corpus(path, text_field=text_field))
+    found = list(text_lengths(path, text_field))
+    assert len(found) == len(records) + 3
+    assert found[: len(records)] == [
+        len(one.text) if isinstance(one, CorpusDocument) else -1 for one in documents[:-3]
+    ]
+    assert found[len(records) :] == [-1, -1, -1]

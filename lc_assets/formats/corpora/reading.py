@@ -9,6 +9,7 @@ every caller needs.
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import count, repeat
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,28 @@ def read_json_lines(path: Path, options: ReadingOptions) -> Iterator[CorpusDocum
                 if isinstance(found, str)
                 else found
             )
+
+
+def text_lengths(path: Path, text_field: str | None) -> Iterator[int]:
+    """Characters of each text in a file of JSON lines, as `read_json_lines` finds them, without
+    decoding any other field; -1 for a line without one.
+    """
+    names = [text_field] if text_field else TEXT_FIELDS
+    ours = [f"text{number}" for number in range(len(names))]
+    texts = msgspec.defstruct(
+        "Texts", [(our, Any, None) for our in ours], rename=dict(zip(ours, names, strict=True))
+    )
+    decoder = msgspec.json.Decoder(texts)
+    with plain_bytes(path) as stream:
+        yield from map(partial(_text_length, decoder), bounded_lines(stream, MAX_DOCUMENT_BYTES))
+
+
+def _text_length(decoder: msgspec.json.Decoder[Any], line: bytes | None) -> int:
+    try:
+        found = msgspec.structs.astuple(decoder.decode(line or b""))
+    except (msgspec.DecodeError, RecursionError):
+        return -1
+    return next((len(text) for text in found if isinstance(text, str)), -1)
 
 
 def document_of(

@@ -54,7 +54,7 @@ from lc_assets.builds.tables import (
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread, json_line, release_text
-from lc_assets.formats.corpora.reading import read_corpus
+from lc_assets.formats.corpora.reading import text_lengths
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
@@ -267,9 +267,7 @@ def _lengths(shard: Path, text_field: str | None) -> Iterator[int]:
     if table.is_file():
         yield from (len(line[TEXT]) for line in read_lines(table, [TEXT]))
         return
-    corpus = shard.with_name(f"{shard.name}{JSON_SUFFIX}")
-    for document in read_corpus(corpus, text_field=text_field):
-        yield len(document.text) if isinstance(document, CorpusDocument) else -1
+    yield from text_lengths(shard.with_name(f"{shard.name}{JSON_SUFFIX}"), text_field)
 
 
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
