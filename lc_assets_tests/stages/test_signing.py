@@ -17,6 +17,7 @@ from lc_assets.builds.settings.documents import (
     RawSettings,
     SignatureSettings,
 )
+from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.errors import Mismatch
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.arrays.npy import write_npy
@@ -181,15 +182,29 @@ def test_a_text_is_sketched_and_digested_once(tmp_path, monkeypatch):
 def test_texts_are_keyed_once(tmp_path, monkeypatch):
     """As they are signed; where nothing is signed, the index reads the texts, for the same facts."""
     upstream, facts, read = tiny_upstream(tmp_path / "upstream"), {}, []
-    plain = facts_module.text_facts
+    plain, digested = facts_module.text_facts, []
+    monkeypatch.setattr(
+        keying,
+        "with_digests",
+        lambda *args, **how: (
+            digested.extend([] if how else [args]) or keyed_texts.with_digests(*args, **how)
+        ),
+    )
     monkeypatch.setattr(facts_module, "text_facts", lambda *args: read.append(args) or plain(*args))
     for near in (False, True):
         sections = deduplication(near=near, exact=("text",))
+        sections["token_grid"] = GriddingSettings(
+            heldout_fraction=0, row_tokens=64
+        )  # so nothing is sketched
         context = tiny_context(tmp_path / f"lake-{near}", upstream=upstream, **sections)
         signed = ["document_signatures"] if near else []
-        for name in ("raw_snapshot", "filtered_documents", *signed, "signature_index"):
-            made = stage_named(name).build(context, SNAPSHOT)
-        facts[near] = facts_path(made.published.folder, 0).read_bytes()
+        for name in ("raw_snapshot", "filtered_documents", *signed, "document_keys"):
+            keys = stage_named(name).build(context, SNAPSHOT)
+        made = stage_named("signature_index").build(context, SNAPSHOT)
+        paths = facts_path(made.published.folder, 0), keys.published.folder / keying.DOCUMENTS_FILE
+        facts[near] = [path.read_bytes() for path in paths]
+        assert bool(digested) == (not near)
+        digested.clear()
         assert len(read) == (0 if near else len(TAGS))
         read.clear()
     assert facts[False] == facts[True]

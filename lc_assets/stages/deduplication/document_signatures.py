@@ -3,10 +3,10 @@
 A text is signed as it is tokenized. RedPajama-V2's signatures are of the published texts: they are
 read where no personal data are replaced, and joined by id; missing ones are computed bit for bit as
 upstream does.
-Where `document_keys` needs sketches, they are made of the same shingles; they are with digests of
-the texts in ``{shard}.digests.parquet``, a line per document (`keyed_texts.OF_TEXT`).
-Where exact duplicates are removed too, ``{shard}.texts.npy`` has the keys of the texts
-(`lc_assets.stages.deduplication.signing.text_facts`).
+Where `document_keys` needs sketches, they are made of the same shingles; where exact duplicates are
+removed too, ``{shard}.texts.npy`` has the keys of the texts
+(`lc_assets.stages.deduplication.signing.text_facts`). In either case ``{shard}.digests.parquet``
+has digests of the texts, and the sketches, a line per document (`keyed_texts.OF_TEXT`).
 The signatures of the first documents of every shard are also recomputed: if upstream's scheme
 differs, published and computed ones are not comparable, and a check fails.
 """
@@ -93,7 +93,12 @@ def shingles_of(recipe: Recipe) -> Shingles:
 
 
 def digests_are_published(recipe: Recipe) -> bool:
-    """Whether texts are digested and sketched as they are signed: where both are needed."""
+    """Whether texts are digested as they are signed: where they are sketched or keyed too."""
+    return texts_are_sketched(recipe) or texts_are_keyed(recipe)
+
+
+def texts_are_sketched(recipe: Recipe) -> bool:
+    """Whether texts are sketched as they are signed: where both are needed."""
     return are_sketched(recipe) and recipe.near_duplicate_pairs.near
 
 
@@ -111,7 +116,7 @@ def write_document_signatures(context: BuildContext, staging: StagingFolder) -> 
     snapshot = staging.key
     origin, privacy = origin_of(context.recipe), context.recipe.token_documents.privacy
     shingles = shingles_of(context.recipe)
-    sketched = shingles if digests_are_published(context.recipe) else None
+    sketched = shingles if texts_are_sketched(context.recipe) else None
     are_read = origin == "published_or_computed" and not privacy.replace
     wanted = _published_files(staging.inputs, snapshot) if are_read else {}
     tasks = [
@@ -155,7 +160,8 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
     and bands agree; each has a sketch and a key of its text, where there are any.
     """
     params = check_input.fingerprint.params
-    counters = {DIGESTS_SUFFIX: count_lines} if "sketches" in params else {}
+    is_digested = "sketches" in params or "texts" in params
+    counters = {DIGESTS_SUFFIX: count_lines} if is_digested else {}
     counters |= {TEXTS_SUFFIX: n_text_facts} if "texts" in params else {}
     found = by_workers(
         check_input,
@@ -232,7 +238,7 @@ STAGE = Stage(
         "MinHash signatures of one snapshot's filtered documents: RedPajama-V2's where "
         "published, otherwise computed."
     ),
-    code_version="2",
+    code_version="3",
     reads={"raw_snapshot": SAME_SNAPSHOT, "filtered_documents": SAME_SNAPSHOT},
     params=lambda recipe, _: (
         {
@@ -240,7 +246,7 @@ STAGE = Stage(
             "schemes": [RPV2.label, FAST.label],
             "shingles": asdict(shingles_of(recipe)),
         }
-        | ({"sketches": SKETCH_HASHES} if digests_are_published(recipe) else {})
+        | ({"sketches": SKETCH_HASHES} if texts_are_sketched(recipe) else {})
         | ({"texts": True} if texts_are_keyed(recipe) else {})
         | privacy_params(recipe)
     ),

@@ -73,7 +73,7 @@ class SignTask(DocumentsTask):
     Attributes:
         published: RedPajama-V2's signatures of the shard, if enabled and available.
         shingles: of the scheme that computes; None for RedPajama-V2's.
-        sketched: shingles of the sketches; None where neither these nor digests are written.
+        sketched: shingles of the sketches; None where there are none.
         keyed: whether the keys of texts are written.
         privacy: what is replaced in a text before it is signed.
     """
@@ -85,6 +85,12 @@ class SignTask(DocumentsTask):
     keyed: bool
     privacy: PrivacySettings
 
+    @property
+    def digests(self) -> list[pa.Field]:
+        """Columns of the digests that are written, where texts are sketched or keyed."""
+        written = [field for field in OF_TEXT if self.sketched or field != SKETCH]
+        return written if self.sketched or self.keyed else []
+
 
 @with_retries
 def sign_shard(task: SignTask) -> Counts:
@@ -93,7 +99,7 @@ def sign_shard(task: SignTask) -> Counts:
     scheme: MinHashScheme = RPV2 if task.shingles is None else fast_scheme(task.shingles)
     published, keys, of_texts = _published(task, counts), list[TextFact](), list[dict[str, Any]]()
     path, shingles = task.folder / f"{task.name}{MINHASH_SUFFIX}", task.sketched or task.shingles
-    shard_id = ""
+    shard_id, digests = "", task.digests
     with (
         publish(path) as staging,
         contextlib.closing(SignaturesWriter(staging, scheme.label)) as writer,
@@ -107,9 +113,10 @@ def sign_shard(task: SignTask) -> Counts:
                 keys.append(_fact(key, line["raw_content"]))
             elif shingles:
                 hashes = shingled(text, shingles)
+            if digests:
+                of_texts.append(digests_of(line["raw_content"], text))
             if task.sketched and hashes is not None:
-                digests = digests_of(line["raw_content"], text)
-                of_texts.append(digests | {SKETCH.name: sketch_of(hashes).tobytes()})
+                of_texts[-1][SKETCH.name] = sketch_of(hashes).tobytes()
             numbers = published[name] if name in published else signature(text, scheme, hashes)
             if name in published and counts[CHECKED] < CHECKED_DOCUMENTS:
                 counts[CHECKED] += 1
@@ -118,9 +125,9 @@ def sign_shard(task: SignTask) -> Counts:
             counts[TOO_SHORT if numbers is None else origin] += 1
             shard_id = shard_id or _shard_id(name)
             writer.add(name, shard_id, numbers)
-    if task.sketched:
+    if digests:
         path = task.folder / f"{task.name}{DIGESTS_SUFFIX}"
-        write_table(path, pa.Table.from_pylist(of_texts, OF_TEXT))
+        write_table(path, pa.Table.from_pylist(of_texts, pa.schema(digests)))
     if task.keyed:
         write_npy(task.folder / f"{task.name}{TEXTS_SUFFIX}", _rows(keys))
     n_documents = counts[PUBLISHED] + counts[COMPUTED] + counts[TOO_SHORT]
