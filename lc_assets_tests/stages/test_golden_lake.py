@@ -14,7 +14,9 @@ from lc_assets.builds.settings.longpack import (
 from lc_assets_tests.builders import build_all, tiny_context
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lake" / "digests.json"
-"""SHA-256 by ``stage/partition/file``, written by version 0.1.0 from the same recipe."""
+"""SHA-256 by ``stage/partition/file``, written by version 0.1.0 from the same recipe; tables of
+texts have been written without a dictionary since.
+"""
 
 
 def test_rows_tokens_indices_and_mixes_keep_their_bytes(tmp_path):

@@ -11,8 +11,10 @@ from lc_assets.builds.lookups import (
     write_in_groups,
     write_parts_in_groups,
 )
-from lc_assets.builds.tables import read_lines
+from lc_assets.builds.tables import read_lines, writing_table
 from lc_assets.errors import CorruptFile
+from lc_assets.formats.parquet.footer import read_footer
+from lc_assets.formats.parquet.pages import walk
 
 N_LINES = 2 * GROUP_LINES + 7
 
@@ -83,3 +85,20 @@ def test_bytes_that_are_no_text_are_no_utf8(tmp_path):
     pq.write_table(pa.table({"raw_content": wrong}), tmp_path / "a.parquet")
     with pytest.raises(CorruptFile, match=r"a\.parquet"):
         list(read_lines(tmp_path / "a.parquet", utf8="raw_content"))
+
+
+def test_a_text_is_read_without_the_others_of_its_row_group(tmp_path):
+    """Texts are in pages of about a mebibyte, and in no dictionary, which would be one page."""
+    path, text = tmp_path / "texts.parquet", "word " * 2_000
+    lines = [{"id": "the same", "raw_content": f"{number} {text}"} for number in range(1_000)]
+    with writing_table(path, pa.schema({"id": "string", "raw_content": "string"})) as table:
+        for line in lines:
+            table.add(dict(line), n_bytes=len(text))
+    ids, texts = (pq.read_metadata(path).row_group(0).column(at) for at in (0, 1))
+    assert (ids.has_dictionary_page, texts.has_dictionary_page) == (True, False)
+    with path.open("rb") as file:
+        (group,) = read_footer(file).groups
+        chunk = group[1]
+        pages = walk(lambda at, n: (file.seek(at), file.read(n))[1], chunk, most_longest=0)
+    assert max(n_bytes for _, n_bytes in pages.sizes) < 2 << 20
+    assert list(read_lines(path)) == lines

@@ -310,7 +310,7 @@ STAGE = Stage(
     description=(
         "Documents of one snapshot that no stage removed, as JSON lines or Parquet; on request."
     ),
-    code_version="2",
+    code_version="3",
     reads={
         "raw_snapshot": SAME_SNAPSHOT,
         "filtered_documents": SAME_SNAPSHOT,

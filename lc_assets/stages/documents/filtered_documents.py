@@ -231,7 +231,7 @@ STAGE = Stage(
         "Documents of one snapshot that pass the rules; the others with every reason why "
         "they were dropped."
     ),
-    code_version="3",
+    code_version="4",
     reads={
         "raw_snapshot": SAME_SNAPSHOT,
         "document_signals": SAME_SNAPSHOT.only_if(lambda recipe: recipe.document_signals.values),

@@ -291,7 +291,7 @@ STAGE = Stage(
         "Documents packed along links: each a root after the pages it links to, with a "
         "span per part."
     ),
-    code_version="2",
+    code_version="3",
     reads={
         "link_claims": SAME_SNAPSHOT,
         "filtered_documents": WITH_TARGETS,
