@@ -5,12 +5,14 @@ another number.
 import numpy as np
 import pytest
 
+import lc_assets
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.loaders.contracts import NumberedRows
 from lc_assets.loaders.data_sets import DataSet
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PackedLoader, PackedRows
 from lc_assets.loaders.random_access import RowRecords
+from lc_assets_tests.grid_builders import write_grid
 
 
 @pytest.fixture
@@ -39,6 +41,18 @@ def test_records_are_the_batches_of_one_row():
         assert {values.dtype for values in record.values()} == {np.dtype(np.int32)}
     with pytest.raises(IndexError):
         records[12]
+
+
+def test_threads_that_read_batches_decode_a_chunk_once(grain, tmp_path):
+    """As MaxText's iterator does; with room for one row of chunks they decoded three times."""
+    rows = np.random.default_rng(0).integers(0, 50_257, (512, 64)).astype(np.uint16)
+    data = lc_assets.open(write_grid(tmp_path / "train.zarr", rows))
+    records = RowRecords(data, context_tokens=8)
+    assert data.rows.cache.max_bytes <= 4 * 64 * 64 * 2
+    read = grain.ReadOptions(num_threads=16, prefetch_buffer_size=16)
+    batches = grain.MapDataset.source(records).batch(8).to_iter_dataset(read)
+    assert sum(len(found["targets"]) for found in batches) == 512 * 8
+    assert data.rows.cache.misses <= 1.3 * 8 * 8
 
 
 def test_spans_of_packed_rows_are_segments(packed):
