@@ -120,6 +120,28 @@ def test_the_whole_chain_has_the_bytes_of_this_machine(
     assert found == wanted
 
 
+def test_an_empty_task_takes_two_milliseconds(cluster):
+    """By two workers, the best of three runs, on an idle machine; on a busy one not much longer
+    than a bare task of Ray.
+    """
+    import ray
+
+    executor, tasks = RayExecutor(address=cluster), range(1_000)
+    ours = functools.partial(executor.run, abs, tasks, what="empty")
+    assert sorted(result for _, result in ours()) == list(tasks)
+    bare = ray.remote(num_cpus=1, max_retries=0)(lambda number: number)
+    runs = lambda: list(ours()), lambda: ray.get([bare.remote(number) for number in tasks])
+    took: list[list[float]] = [[], []]
+    for _ in range(3):
+        for run, seconds in zip(runs, took, strict=True):
+            begun = time.perf_counter()
+            run()
+            seconds.append((time.perf_counter() - begun) / len(tasks))
+    (seconds, theirs), ms = map(min, took), 1e3
+    print(f"\nan empty task {seconds * ms:.2f} ms, a bare one of Ray {theirs * ms:.2f} ms")
+    assert seconds < max(0.002, 2 * theirs)
+
+
 def test_a_password_of_the_upstream_is_in_no_log_of_the_cluster(
     nodes, cluster, tmp_path, upstream, capfd
 ):
