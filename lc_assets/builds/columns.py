@@ -9,8 +9,16 @@ from functools import cache
 from importlib import resources
 
 import msgspec
+import pyarrow as pa
 
 UNKNOWN = "as measured by a rule"
+
+PERPLEXITY = "ccnet_perplexity"
+"""Column of the perplexity that CCNet published with a document."""
+PLACES = pa.field("source_places", pa.list_(pa.int64()))
+"""Column of documents whose lines were edited: which characters of the source's text are left, as
+`lc_assets.text.rules.line_rules.Edited.places` has them.
+"""
 
 
 class Columns(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lc_assets.arrays import UInt64s
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX
+from lc_assets.builds.columns import PERPLEXITY
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.tables import read_schema, read_table, writing_table
 from lc_assets.errors import Mismatch
@@ -30,7 +31,6 @@ from lc_assets.stages.deduplication.index import (
 )
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.deduplication.signing import TEXTS_SUFFIX, text_facts
-from lc_assets.stages.documents.shard_filtering import PERPLEXITY
 from lc_assets.text.duplicates.clusters import Numbers, cluster_roots
 from lc_assets.text.duplicates.keys import digest_key, url_key
 from lc_assets.vocabulary import parse_document_id

@@ -31,6 +31,7 @@ from lc_assets.builds.checks import (
     reads_all_upstream_documents,
     shard_counts_match,
 )
+from lc_assets.builds.columns import PLACES
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import DecontaminationSettings
 from lc_assets.builds.sharding import Read, Reads, Sharding
@@ -73,7 +74,6 @@ from lc_assets.stages.deduplication.paragraphs import (
 )
 from lc_assets.stages.deduplication.removals import remaining_read, removed_in
 from lc_assets.stages.documents.dropping import dropped_line
-from lc_assets.stages.documents.measuring import PLACES
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.shard_inputs import file_records
 from lc_assets.text.contamination.overlaps import without_spans

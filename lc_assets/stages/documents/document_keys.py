@@ -38,6 +38,7 @@ from lc_assets.builds.checks import (
     files_holding,
     reads_all_upstream_documents,
 )
+from lc_assets.builds.columns import PLACES
 from lc_assets.builds.inputs import made_from
 from lc_assets.builds.lookups import (
     HERE,
@@ -93,7 +94,6 @@ from lc_assets.stages.documents.keyed_texts import (
     with_published,
     without_sketches,
 )
-from lc_assets.stages.documents.measuring import PLACES
 from lc_assets.stages.tokens.tokenized_text import privacy_of, privacy_params
 from lc_assets.text.duplicates.keys import Shingles
 from lc_assets.text.duplicates.sketches import SKETCH_HASHES

@@ -19,6 +19,7 @@ import msgspec
 
 from lc_assets import arrow_compute as pc
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX
+from lc_assets.builds.columns import PLACES
 from lc_assets.builds.lookups import lines_where
 from lc_assets.builds.tables import FILTERED
 from lc_assets.errors import BadInput, NotPublished
@@ -30,7 +31,7 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
 from lc_assets.sources.redpajama_v2 import part_path
-from lc_assets.stages.documents.measuring import PLACES, record_offers
+from lc_assets.stages.documents.measuring import record_offers
 from lc_assets.stages.documents.shard_inputs import VALUES_SUFFIX
 from lc_assets.stages.lineage.histories import why_dropped
 from lc_assets.text.rules.columns import computable, require_computable, values_of

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 
+from lc_assets.builds.columns import PLACES
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import ModelSettings
 from lc_assets.builds.settings.documents import FilteringSettings, ListSettings
@@ -37,11 +37,6 @@ from lc_assets.text.rules.rules import RuleSet, long_enough
 from lc_assets.text.signals.names import CCNET_SIGNALS, NO_LISTS, SCALARS, WordLists
 
 Document = DocumentRecord | CorpusDocument
-
-PLACES = pa.field("source_places", pa.list_(pa.int64()))
-"""Column of documents whose lines were edited: which characters of the source's text are left, as
-`lc_assets.text.rules.line_rules.Edited.places` has them.
-"""
 
 _COPIED = frozenset((*CCNET_SIGNALS, PERPLEXITY))
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from lc_assets.arrays import Int64s
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SPANS_SUFFIX
+from lc_assets.builds.columns import PERPLEXITY, PLACES
 from lc_assets.builds.tables import (
     DROPPED,
     FILTERED,
@@ -39,7 +40,7 @@ from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_floa
 from lc_assets.formats.redpajama.documents import DocumentRecord, digest_in
 from lc_assets.lake.upstream import with_retries
 from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
-from lc_assets.stages.documents.measuring import PLACES, Document, described, lists_of, numbers_of
+from lc_assets.stages.documents.measuring import Document, described, lists_of, numbers_of
 from lc_assets.stages.documents.shard_inputs import (
     SKIPPED,
     TOO_LONG,
@@ -77,8 +78,6 @@ CHUNK_DOCUMENTS = 1 << 15
 DROPPED_AT_ONCE = 1 << 17
 """Dropped documents in one row group: some 32 MiB."""
 
-PERPLEXITY = "ccnet_perplexity"
-"""Column of the perplexity that CCNet published with a document."""
 SPANS_FIELD = "spans"
 """Of a record: which parts of its text are of which document."""
 

@@ -13,6 +13,7 @@ import msgspec
 
 from lc_assets import arrow_compute as pc
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX
+from lc_assets.builds.columns import PLACES
 from lc_assets.builds.lookups import lines_where
 from lc_assets.builds.recipe_files import read_recipe, recorded_recipe
 from lc_assets.builds.settings.common import PrivacySettings
@@ -20,7 +21,6 @@ from lc_assets.errors import Mismatch, NotPublished
 from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN, token_spans, vocabulary_of
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.versions import Published
-from lc_assets.stages.documents.measuring import PLACES
 from lc_assets.stages.lineage.spans import Span
 from lc_assets.stages.lineage.whereabouts import pages_within
 from lc_assets.stages.tokens.packing_tokens import LABEL

@@ -32,7 +32,6 @@ from lc_assets.text.measures.ngrams import (
     find_unique_starts,
     seen_before,
 )
-from lc_assets.text.measures.spacy_words import count_sentences
 from lc_assets.text.measures.words import WORD_KINDS, Words, read_words
 from lc_assets.text.numbering import count_grams, number_pieces
 from lc_assets.text.rules.line_rules import C4, FINEWEB, REFINEDWEB, Edited, edit
@@ -163,6 +162,12 @@ def _share_removed(edited: Edited) -> _Value:
     return _per(sum(edited.n_words_flagged.values()), edited.n_words)
 
 
+def _sentences(of: Reading) -> _Value:
+    from lc_assets.text.measures.spacy_words import count_sentences
+
+    return count_sentences(of.text)
+
+
 def _by_length(
     name: str, formula: Callable[[int, Reading], _Value], lengths: Collection[int]
 ) -> dict[str, _Formula]:
@@ -221,7 +226,7 @@ _OTHERS: Mapping[str, _Formula] = {
     "frac_lines_terminal_punctuation": _lines("n_filled_terminal", "n_filled"),
     "frac_short_lines": _lines("n_filled_short", "n_filled"),
     "gzip_ratio": _gzip_ratio,
-    "sentences.datatrove": lambda of: count_sentences(of.text),
+    "sentences.datatrove": _sentences,
     "c4_lines_kept": lambda of: of.c4.n_lines_kept,
     "c4_sentences_kept": lambda of: sum(1 for _ in _SENTENCE.finditer(of.c4.text)),
     "c4_frac_words_removed": lambda of: _share_removed(of.c4),

@@ -29,7 +29,6 @@ from lc_assets.text.characters import (
     character_bits,
 )
 from lc_assets.text.hashing import utf8_of, whole
-from lc_assets.text.measures.spacy_words import spaced
 from lc_assets.text.numbering import eight_bytes, visible
 from lc_assets.text.words import normalized_utf8
 
@@ -205,12 +204,19 @@ def read_words(text: str, kind: str) -> Words:
     if kind == "normalized":
         data = normalized_utf8(text)
     else:
-        data = utf8_of(spaced(text) if kind == "spacy" else text)
+        data = utf8_of(_spaced(text) if kind == "spacy" else text)
     require_measurable(data)
     joined, counts = np.empty(len(data) + PADDING, np.uint8), np.empty(8, np.int64)
     ends, chars = np.empty(len(data) + 1, np.int32), np.empty(len(data) + 1, np.int32)
     end = _read_words(data, character_bits(), kind == "raw", joined, ends, chars, counts) + 1
     return Words(joined, ends[:end], chars[:end], WordCounts(*counts.tolist()))
+
+
+def _spaced(text: str) -> str:
+    # Its patterns take longer to compile than all others.
+    from lc_assets.text.measures.spacy_words import spaced
+
+    return spaced(text)
 
 
 def require_measurable(data: Bytes) -> None:
