@@ -104,8 +104,8 @@ def copied(path, out):
     [
         (filtered, 1.2),
         (measured, 1.2),
-        (removed, 0.8),
-        (deduplicated, 0.5),
+        (removed, 1.0),
+        (deduplicated, 0.6),
         (signed, 1.2),
         (tokenized, 1.8),
     ],
