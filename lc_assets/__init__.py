@@ -16,6 +16,7 @@ _PUBLIC = {
     "deduplicate": "api.corpora",
     "decontaminate": "api.corpora",
     "tokenize": "api.corpora",
+    "tokenize_each": "api.corpora",
     "pack": "api.corpora",
     "build": "api.lakes",
     "plan": "api.lakes",
@@ -32,6 +33,7 @@ __all__ = [
     "pack",
     "plan",
     "tokenize",
+    "tokenize_each",
 ]
 
 

@@ -37,7 +37,13 @@ from lc_assets.sources.opening import file_partitions
 from lc_assets.stages.documents.document_signals import columns_of_key
 from lc_assets.stages.documents.measuring import rules_of_key
 from lc_assets.stages.documents.shard_inputs import VALUES_SUFFIX
-from lc_assets.stages.file_lakes import ALL_DOCUMENTS, build_for, replaced
+from lc_assets.stages.file_lakes import (
+    ALL_DOCUMENTS,
+    build_for,
+    build_in_each,
+    is_lake,
+    replaced,
+)
 from lc_assets.text.rules.rules import quantile_bounds
 from lc_assets.vocabulary import NO_RULES
 
@@ -245,11 +251,62 @@ def tokenize(
         BadInput: when the tokenizer is not known.
     """
     settings = tokenization or TokenizingSettings(min_tokens=1)
+    context = _tokenizing(inputs, Path(out), settings, json_keys=json_keys, **reading)
+    return built_in(context, "token_documents")
+
+
+def tokenize_each(
+    inputs: Paths,
+    out: str | Path,
+    tokenizers: Sequence[str],
+    tokenization: TokenizingSettings | None = None,
+    *,
+    json_keys: Sequence[str] = (),
+    **reading: Unpack[Reading],
+) -> dict[str, Output]:
+    """Tokenize documents by several tokenizers, which are fed by one reading of the texts.
+
+    Args:
+        inputs: files and folders of documents, or lakes.
+        out: a folder for a lake of each vocabulary, named after it as in receipts.
+        tokenizers: names, files, folders or models of the hub.
+        tokenization: the other settings, as for `tokenize`.
+        json_keys: as there.
+        reading: see `Reading`.
+
+    Returns:
+        By vocabulary, what `tokenize` with it alone returns: the files have the same bytes.
+
+    Raises:
+        BadInput: when a tokenizer is not known, or two have the same vocabulary.
+    """
+    settings = tokenization or TokenizingSettings(min_tokens=1)
+    contexts = {
+        vocabulary_of(located(name)).name: _tokenizing(
+            inputs,
+            Path(out) / vocabulary_of(located(name)).name,
+            structs.replace(settings, tokenizer=name),
+            json_keys=json_keys,
+            **reading,
+        )
+        for name in tokenizers
+    }
+    if len(contexts) < len(tokenizers) or not contexts:
+        raise BadInput(f"{', '.join(tokenizers)}: name one or more tokenizers, no vocabulary twice")
+    if is_lake(Path(out)):
+        raise BadInput(f"{out}: is a lake; name a folder for a lake of each vocabulary")
+    made = build_in_each(list(contexts.values()), "token_documents")
+    return {
+        name: Output(folder=context.lake.root, recipe=context.recipe, stages=stages)
+        for (name, context), stages in zip(contexts.items(), made, strict=True)
+    }
+
+
+def _tokenizing(inputs: Paths, out: Path, settings: TokenizingSettings, **how: Any) -> BuildContext:
     settings = structs.replace(settings, tokenizer=located(settings.tokenizer))
     sections = {"token_documents": settings, "token_grid": NONE_HELD_OUT}
-    how: dict[str, Any] = {} if settings.privacy.replace else {**ANY_LANGUAGE}
-    how["json_keys"] = json_keys
-    return build_over(inputs, out, "token_documents", sections, **how, **reading)
+    how |= {} if settings.privacy.replace else ANY_LANGUAGE
+    return prepare(inputs, out, sections, **how)
 
 
 def pack(

@@ -8,7 +8,7 @@ shards of the same version.
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -81,27 +81,14 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId, began: Began) ->
             `lc_assets.publishing.BUSY_SECONDS`.
         LcError: what ``stage.write`` raises.
     """
-    outside = {name: look(context, key) for name, look in stage.outside.items()}
-    read = stage.inputs(context.lake, context.recipe, key)
-    digests = stage.digests_of(read) | {
-        name: digest_of(table.to_pylist()) for name, table in outside.items()
-    }
-    fingerprint = stage.fingerprint(stage.resolved(context.recipe, key), key, digests)
-    partition = context.lake.partition(stage.name, key)
-    with publication(partition, fingerprint.version) as publishing:
+    with staged(context, stage, key) as (publishing, staging):
         if publishing.finished is not None:
             return Built(published=publishing.republish(publishing.finished), reused=True)
+        read, fingerprint, shards = staging.inputs, staging.fingerprint, staging.shards
         if stage.remembers and stage.inputs(context.lake, context.recipe, key) != read:
-            raise Busy(f"{partition.name}: an input was published meanwhile; run this again")
+            where = publishing.partition.name
+            raise Busy(f"{where}: an input was published meanwhile; run this again")
         began(fingerprint)
-        shards = shards_of(stage.sharding, fingerprint, read, partition) if stage.sharding else None
-        staging = StagingFolder(
-            folder=partition.folder / fingerprint.version,
-            fingerprint=fingerprint,
-            inputs=read,
-            outside=outside,
-            shards=shards,
-        )
         if shards is None:
             n_bytes = sum(published.receipt.n_bytes for published in read.values())
             staging.meter.bytes_read = n_bytes
@@ -127,6 +114,38 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId, began: Began) ->
         receipt = receipt_of(staging.folder, fingerprint, counts, files=files, **more)
         published = publishing.publish(receipt)
         return Built(published=published, reused=False, findings=tuple(findings))
+
+
+@contextlib.contextmanager
+def staged(
+    context: BuildContext, stage: Stage, key: SnapshotId
+) -> Iterator[tuple[Publication, StagingFolder]]:
+    """Find out which version of partition ``key`` of a stage is to be built, and lock the partition
+    while the block runs.
+
+    Raises:
+        NotPublished, Busy, StorageFull, NotWritable: see `build`.
+    """
+    outside = {name: look(context, key) for name, look in stage.outside.items()}
+    read = stage.inputs(context.lake, context.recipe, key)
+    digests = stage.digests_of(read) | {
+        name: digest_of(table.to_pylist()) for name, table in outside.items()
+    }
+    fingerprint = stage.fingerprint(stage.resolved(context.recipe, key), key, digests)
+    partition = context.lake.partition(stage.name, key)
+    with publication(partition, fingerprint.version) as publishing:
+        yield (
+            publishing,
+            StagingFolder(
+                folder=publishing.folder,
+                fingerprint=fingerprint,
+                inputs=read,
+                outside=outside,
+                shards=shards_of(stage.sharding, fingerprint, read, partition)
+                if stage.sharding and publishing.finished is None
+                else None,
+            ),
+        )
 
 
 def _written(

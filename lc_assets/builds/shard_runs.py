@@ -131,7 +131,7 @@ class ShardRun:
     def _computed(
         self, function: Callable[[Any], Counts], tasks: Sequence[Any], what: str
     ) -> Iterator[tuple[Any, Done]]:
-        resumed = {task.name for task in tasks if _memo(task).is_file()}
+        resumed = {task.name for task in tasks if is_finished(task)}
         shards = self.staging.shards
         if shards:  # largest first: a large shard started last would leave the other workers idle
             tasks = sorted(tasks, key=lambda task: -shards.n_bytes([task.name]))
@@ -147,7 +147,7 @@ class ShardRun:
         known = {
             task.name: shards.older[task.name]
             for task in tasks
-            if task.name in shards.older and not _memo(task).is_file()
+            if task.name in shards.older and not is_finished(task)
         }
         if not known:
             return list(tasks)
@@ -222,7 +222,7 @@ def compute(function: Callable[[Any], Counts], suffixes: Sequence[str], task: An
             files = tuple(
                 fact_of(task.folder, path.relative_to(task.folder).as_posix())
                 for path in dict.fromkeys(PUBLISHED.get())
-                if path.is_file()
+                if path.is_relative_to(task.folder) and path.is_file()  # not of another lake's task
             )
         finally:
             PUBLISHED.reset(token)
@@ -233,6 +233,11 @@ def compute(function: Callable[[Any], Counts], suffixes: Sequence[str], task: An
     (counts, files), spent = metered(counts_and_files, task)
     own = [fact for fact in files if fact.path in names] if names else files
     return Done(counts, tuple(own), spent)
+
+
+def is_finished(task: Any) -> bool:
+    """Whether an attempt that was killed has finished a task."""
+    return _memo(task).is_file()
 
 
 def _memo(task: Any) -> Path:

@@ -30,8 +30,8 @@ from lc_assets.vocabulary import SnapshotId, parse_snapshot
 class BuildContext:
     """The build context: lake, upstream, recipe and executor.
 
-    ``crawl`` is the location of the crawl's archives, if any; ``say`` is called with a message when
-    a stage does something unexpected; a trial is reported to no catalogue of data.
+    ``crawl`` is the location of the crawl's archives; ``say`` gets messages about the unexpected;
+    a trial is reported nowhere; in the contexts ``also`` the same is built next, and may be begun.
     """
 
     lake: Lake
@@ -41,6 +41,7 @@ class BuildContext:
     crawl: Upstream | None = None
     say: Callable[[str], object] = lambda _words: None
     is_trial: bool = False
+    also: tuple["BuildContext", ...] = ()
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,8 +214,7 @@ class Stage:
         state: for such a stage: what changes with the external data; read before the build.
         randomness: what is drawn and how, for the receipt.
         wanted: whether a recipe enables the stage.
-        remembers: whether a version knows what the next one cannot see elsewhere; that is then also
-            made from it. By default none does.
+        remembers: whether a version knows what the next cannot see, which is then made from it too.
         refused: why a recipe that enables the stage cannot have it; empty if it can.
         partitioned_by: the kind of partition keys.
         group: asset group in the UI.

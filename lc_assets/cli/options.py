@@ -209,7 +209,14 @@ class Corpus:
         return self.paths[-1]
 
     def run(self, function: "Callable[..., Output]", *given: Any, **how: Any) -> "Output":
-        """Call a function of `lc_assets.api` on the documents; note how many files were skipped.
+        """Call a function of `lc_assets.api` on the documents; note how many files were skipped;
+        see `call`.
+        """
+        output: Output = self.call(function, *given, **how)
+        return self.noted(output)
+
+    def call(self, function: "Callable[..., Any]", *given: Any, **how: Any) -> Any:
+        """Call a function of `lc_assets.api` on the documents.
 
         Args:
             function: what is called.
@@ -222,7 +229,7 @@ class Corpus:
         *inputs, out = self.paths
         if not inputs:
             raise BadInput("name what to read and where to write: IN... OUT")
-        output = function(
+        return function(
             inputs,
             out,
             *given,
@@ -234,6 +241,9 @@ class Corpus:
             log_seconds=self.log_interval,
             **how,
         )
+
+    def noted(self, output: "Output") -> "Output":
+        """Note how many files were skipped."""
         n_skipped, n_files = output.skipped_files
         if n_skipped:
             self.notes.append(

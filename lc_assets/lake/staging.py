@@ -20,7 +20,9 @@ from lc_assets.lake.receipts import SCRATCH, Receipt
 from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.publishing import (
     BUSY_SECONDS,
+    flush,
     make_folder,
+    publish_linked,
     remove_staging_files,
     wait_for_lock,
 )
@@ -138,3 +140,21 @@ def publication(partition: "Partition", version: str) -> Iterator[Publication]:
         for path in lost:
             (partition.folder / version / path).unlink(missing_ok=True)
         yield Publication(partition, version, partition.state(), None if lost else finished)
+
+
+def adopt(published: Published, partition: "Partition") -> Published:
+    """Publish a version of another lake in this one: its files under a second name (hard links, or
+    copies where none can be made), with the same receipt.
+
+    Raises:
+        Busy, StorageFull, NotWritable: see `publication`.
+    """
+    with publication(partition, published.version) as publishing:
+        if publishing.finished is not None:
+            return publishing.republish(publishing.finished)
+        with publishing.writing() as folder:
+            for fact in published.receipt.files:
+                make_folder((folder / fact.path).parent)
+                publish_linked(published.only(fact.path) / fact.path, folder / fact.path)
+            flush(folder)
+        return publishing.publish(published.receipt)

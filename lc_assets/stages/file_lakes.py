@@ -5,10 +5,12 @@ published in OUT as in any lake. Running it again reuses what is current. IN may
 earlier command: its documents are read, under the ids that they have there.
 """
 
+import contextlib
 import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
@@ -38,12 +40,16 @@ from lc_assets.formats.corpora.containers import SUFFIXES, TEXT
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.partition import CURRENT
+from lc_assets.lake.staging import adopt
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.files import source_of_files
 from lc_assets.sources.opening import file_partitions
 from lc_assets.sources.settings import SourceSettings
 from lc_assets.stages.catalogue import NAMES, needed_by, stage_named
 from lc_assets.vocabulary import NO_RULES
+
+Versions = dict[str, dict[str, Built]]
+"""Versions by stage and partition."""
 
 DOCUMENT_STAGES = ("longpack_documents", "clean_documents", "filtered_documents")
 """Stages that publish documents, the one to be read first."""
@@ -130,29 +136,52 @@ def context_over_files(
     return BuildContext(lake=Lake(out), upstream=Upstream(""), recipe=recipe, executor=executor)
 
 
-def build_for(context: BuildContext, target: str) -> dict[str, dict[str, Built]]:
+def build_for(context: BuildContext, target: str) -> Versions:
     """Build a stage and all that it reads, of every partition of the context's sources; record
     the recipe, by which `lc plan` and `lc rebuild` find what is out of date later.
 
     Returns:
         What was built or found current: by stage, in the chain's order, then by partition.
     """
-    keys = file_partitions(context.recipe.sources)
-    recipe = msgspec.structs.replace(context.recipe, target=target)
-    needed = needed_by(recipe)
-    content = toml_of(recipe, Path.cwd()).encode()
-    require = functools.partial(_require_own_lake, context.lake.root, keys)
-    with (
-        context.lake.holding_note(RECIPE_FILE, content, require=require),
-        interpreted(_is_small(context.recipe)),
-    ):
-        return {
-            found.name: {
-                key: found.build(context, key)
-                for key in (keys if found.partitioned_by == "snapshot" else (GLOBAL,))
-            }
-            for found in (stage_named(name) for name in NAMES if name in needed)
-        }
+    return build_in_each([context], target)[0]
+
+
+def build_in_each(contexts: Sequence[BuildContext], target: str) -> list[Versions]:
+    """Build a stage in several lakes, by recipes that differ in nothing that it reads: this is
+    built in the first lake, and has second names in the others. See `build_for`.
+    """
+    first = contexts[0]
+    keys, needed = file_partitions(first.recipe.sources), needed_by(_for_target(first, target))
+    made: list[Versions] = [{} for _ in contexts]
+    with contextlib.ExitStack() as stack:
+        for context in contexts:
+            content = toml_of(_for_target(context, target), Path.cwd()).encode()
+            require = functools.partial(_require_own_lake, context.lake.root, keys)
+            stack.enter_context(context.lake.holding_note(RECIPE_FILE, content, require=require))
+        stack.enter_context(interpreted(_is_small(first.recipe)))
+        for stage in (stage_named(name) for name in NAMES if name in needed):
+            of_stage = keys if stage.partitioned_by == "snapshot" else (GLOBAL,)
+            for number, context in enumerate(contexts):
+                if number == 0 or stage.name == target:
+                    also = tuple(contexts[number + 1 :]) if stage.name == target else ()
+                    built = {key: stage.build(replace(context, also=also), key) for key in of_stage}
+                else:
+                    built = {
+                        key: _adopted(found, context.lake)
+                        for key, found in made[0][stage.name].items()
+                    }
+                made[number][stage.name] = built
+    return made
+
+
+def _for_target(context: BuildContext, target: str) -> Recipe:
+    return msgspec.structs.replace(context.recipe, target=target)
+
+
+def _adopted(found: Built, lake: Lake) -> Built:
+    published = found.published
+    partition = lake.partition(published.stage, published.key)
+    return Built(published=adopt(published, partition), reused=True)
 
 
 def counts_of(built: Mapping[str, Mapping[str, Built]]) -> Counts:

@@ -10,7 +10,8 @@ from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.builds.tables import FILTERED, TableWriter
 from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
 from lc_assets.stages.tokens import tokenizing
-from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, TokenizeTask, tokenize_shard
+from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, tokenize_shard
+from lc_assets.stages.tokens.tokenizing_tasks import TokenizeTask
 from lc_assets.tokens.tokenizers import GigatokenTokenizer, first_ids
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.benchmarks.crawl import english_books, prose

@@ -5,10 +5,14 @@ that is none is refused in words.
 import json
 import os
 
+import msgspec
 import numpy as np
 import pytest
+import tokenizers as hugging_face
 from hypothesis import given
 
+from lc_assets.api import corpora
+from lc_assets.builds.settings.longpack import PackingSettings
 from lc_assets.errors import BadInput, Unreachable
 from lc_assets.formats.tokenizers import named as named_tokenizers
 from lc_assets.formats.tokenizers.files import _HuggingFace
@@ -122,6 +126,7 @@ def test_a_file_is_parsed_once_however_often_it_decodes(file, tmp_path, monkeypa
     """And again only when the file, or the configuration beside it, has changed."""
     path, parses = tmp_path / "tokenizer.json", []
     path.write_bytes(file.read_bytes())
+    before = vocabulary_of(str(file))
     facts = _HuggingFace._facts
     monkeypatch.setattr(_HuggingFace, "_facts", lambda self: parses.append(1) or facts(self))
     ids = tokenizer_of(str(path)).encode("the end of times").tolist()
@@ -133,8 +138,34 @@ def test_a_file_is_parsed_once_however_often_it_decodes(file, tmp_path, monkeypa
     (tmp_path / "tokenizer_config.json").write_text("{}")
     text_of(str(path), ids)
     tokenizer_json(path, words=["another", "vocabulary"])
-    assert vocabulary_of(str(path)) != vocabulary_of(str(file))
-    assert len(parses) == 4
+    assert vocabulary_of(str(path)) != before
+    assert len(parses) == 3
+
+
+def test_a_command_parses_a_file_once_for_each_program(file, tmp_path, monkeypatch):
+    """Of `lc pack`, several files and all stages; also when it is called again."""
+    path, done = tmp_path / "tokenizer.json", []
+    path.write_bytes(file.read_bytes())
+    for owner, name in (
+        (_HuggingFace, "_facts"),
+        (_HuggingFace, "_build_fast"),
+        (hugging_face.Tokenizer, "from_buffer"),
+    ):
+        called = getattr(owner, name)
+        monkeypatch.setattr(
+            owner,
+            name,
+            lambda *given, name=name, called=called: done.append(name) or called(*given),
+        )
+    for name in "abc":
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"text": f"the end of {name}"}) + "\n")
+    sources = [tmp_path / f"{name}.jsonl" for name in "abc"]
+    settings = PackingSettings(row_tokens=64, min_tokens=1)
+    for row_tokens in (64, 128):
+        settings = msgspec.structs.replace(settings, row_tokens=row_tokens)
+        made = corpora.pack(sources, tmp_path / "out", settings, tokenizer=str(path), workers=1)
+        assert made.counts.kept
+    assert sorted(done) == ["_build_fast", "_facts", "from_buffer"]
 
 
 def test_the_flags_of_a_vocabulary_are_those_of_each_id_alone(file):

@@ -20,7 +20,7 @@ from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.lake.receipts import encode_json
 from lc_assets.stages.catalogue import STAGES, stage_named
-from lc_assets.stages.tokens.tokenizing import BY_REFERENCE
+from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, PAGE
 from lc_assets_tests.builders import TinyLake, tiny_lake
 
 NEW = "2023-14"
@@ -524,6 +524,10 @@ SPOILS = [
             (
                 "the_fast_tokenizer_agreed",
                 lambda check_input: say_also(check_input, **{BY_REFERENCE: 1}),
+            ),
+            (
+                "the_golden_page_has_the_same_ids",
+                lambda check_input: say_also(check_input, **{f"{PAGE}0123456789ab": 1}),
             ),
         )
     ),

@@ -11,7 +11,8 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.stages.tokens.token_documents import STAGE
-from lc_assets.stages.tokens.tokenizing import TokenizeTask, tokenize_shard
+from lc_assets.stages.tokens.tokenizing import tokenize_shard
+from lc_assets.stages.tokens.tokenizing_tasks import TokenizeTask
 
 TEXTS = [
     "Ruf 030 901820 an oder schreib an ann@mail.org.",

@@ -10,7 +10,8 @@ from lc_assets.builds.tables import FILTERED, TableWriter
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.stages.tokens import tokenizing
-from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, TokenizeTask, tokenize_shard
+from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, tokenize_shard
+from lc_assets.stages.tokens.tokenizing_tasks import TokenizeTask
 
 TEXTS = [
     "Call me Ishmael. Some years ago, never mind how long precisely.",
@@ -23,7 +24,7 @@ class WrongTokenizer:
 
     def __init__(self, word: str) -> None:
         self.word, self._right = word, gpt2_tokenizer(fast=False)
-        self.vocab_size = self._right.vocab_size
+        self.vocab_size, self.eot = self._right.vocab_size, self._right.eot
 
     def encode(self, text: str | bytes) -> np.ndarray:
         text = text if isinstance(text, str) else text.decode()

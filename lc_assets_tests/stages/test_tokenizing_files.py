@@ -21,15 +21,9 @@ from lc_assets.errors import BadInput, Mismatch
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
-from lc_assets.stages.tokens import tokenizing
-from lc_assets.stages.tokens.tokenizing import (
-    BY_REFERENCE,
-    GAVE_UP,
-    TOO_FEW_BYTES,
-    TokenizeTask,
-    params_of,
-    tokenize_shard,
-)
+from lc_assets.stages.tokens import tokenizing, tokenizing_tasks
+from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, GAVE_UP, TOO_FEW_BYTES, tokenize_shard
+from lc_assets.stages.tokens.tokenizing_tasks import TokenizeTask, params_of
 from lc_assets.tokens.tokenizers import without_surrogates
 from lc_assets.vocabulary import GPT2_EOT
 from lc_assets_tests.builders import tokenizer_json
@@ -276,7 +270,7 @@ def test_each_sentence_is_a_sequence(tmp_path, monkeypatch):
     monkeypatch.setattr(
         tokenizing, "sentences_of", lambda text, language, keep_newlines: found[text]
     )
-    monkeypatch.setattr(tokenizing, "model_digest", lambda language: language)
+    monkeypatch.setattr(tokenizing_tasks, "model_digest", lambda language: language)
     source = corpus(tmp_path / "a.jsonl", list(found))
     folder, counts = tokenize(source, tmp_path / "out", append_eod=True, split_sentences="english")
     reader = MegatronReader(folder / "a")

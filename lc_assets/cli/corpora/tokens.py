@@ -5,6 +5,7 @@ length, and rows of a fixed length.
 from typing import Annotated
 
 import msgspec
+from msgspec import structs
 from typer import Option
 
 from lc_assets.api import corpora as api
@@ -34,13 +35,21 @@ def tokenize(
     corpus: options.Corpus,
     settings: TokenizingSettings = settings_options(
         TokenizingSettings(min_tokens=1),
-        "tokenizer",
         "append_eod",
         "dtype",
         "min_tokens",
         "split_sentences",
         "keep_newlines",
     ),
+    tokenizers: Annotated[
+        list[str] | None,
+        Option(
+            "--tokenizer",
+            help="gpt2 (the default), cl100k_base, ...; a tokenizer.json or .model; a folder; "
+            "owner/model of the hub. May be given several times, for a lake of each in OUT, from "
+            "one reading of the texts.",
+        ),
+    ] = None,
     json_keys: Annotated[
         list[str] | None,
         Option(
@@ -58,13 +67,27 @@ def tokenize(
 
     Example: lc tokenize corpus tokens --tokenizer gpt2 --append-eod
     """
-    vocabulary = vocabulary_of(located(settings.tokenizer))
+    names, how = tokenizers or [settings.tokenizer], {"json_keys": json_keys or ()}
+    dtypes = [_stored(name, settings) for name in names]
+    if len(names) > 1:
+        outputs = list(corpus.call(api.tokenize_each, names, settings, **how).values())
+        corpus.noted(outputs[0])
+    else:
+        settings = structs.replace(settings, tokenizer=names[0])
+        outputs = [corpus.run(api.tokenize, settings, **how)]
+    for output, dtype in zip(outputs, dtypes, strict=True):
+        _show_data_sets(output, dtype)
+
+
+def _stored(tokenizer: str, settings: TokenizingSettings) -> str:
+    """The dtype of the ids; warn about what a user may not expect of a vocabulary."""
+    vocabulary = vocabulary_of(located(tokenizer))
     stored = stored_dtype(vocabulary.n_ids, settings.dtype)
     if warning := header_warning(vocabulary.n_ids, stored):
         print_error(f"warning: {warning}")
     if settings.append_eod and vocabulary.eot is None:
         print_error(f"warning: {vocabulary.name} has no end of text, so none is appended")
-    _show_data_sets(corpus.run(api.tokenize, settings, json_keys=json_keys or ()), stored.name)
+    return stored.name
 
 
 def _show_data_sets(output: Output, dtype: str) -> None:

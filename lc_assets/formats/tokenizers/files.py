@@ -98,7 +98,10 @@ class TokenizerFile(ABC):
     Attributes:
         path: where it was read.
         vocabulary: named after the file and its digest, independent of its folder.
+        special_ids: of tokens that no text has.
     """
+
+    special_ids: frozenset[int]
 
     def __init__(self, path: Path, content: bytes) -> None:
         self.path, self._content = path, content
@@ -135,7 +138,7 @@ class TokenizerFile(ABC):
 
     @abstractmethod
     def _facts(self) -> tuple[int, int | None]:
-        """Number of ids, and the id of end of text."""
+        """Number of ids, and the id of end of text; sets `special_ids`."""
 
     @abstractmethod
     def _encode(self, text: str) -> Sequence[int]: ...
@@ -153,7 +156,7 @@ def open_tokenizer_file(path: Path) -> TokenizerFile:
     return _opened(path, _stamp(path), _stamp(path.with_name(CONFIG)))
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=32)
 def _opened(path: Path, *_stamps: tuple[int, ...]) -> TokenizerFile:
     is_pieces = path.name.endswith(SENTENCEPIECE_SUFFIX)
     try:
@@ -209,6 +212,7 @@ class _HuggingFace(TokenizerFile):
         n_ids = max((*of_model, *(token.id for token in added)), default=0) + 1
         ids = vocab if isinstance(vocab, dict) else {}
         ids = ids | {token.content: token.id for token in added}
+        self.special_ids = frozenset(token.id for token in added if token.special)
         names = (_configured_end(self.path), *END_OF_TEXT)
         return n_ids, next((ids[name] for name in names if name in ids), None)
 
@@ -252,12 +256,10 @@ class _SentencePiece(TokenizerFile):
     def _facts(self) -> tuple[int, int | None]:
         model = self._parsed()
         end = model.trainer_spec.eos_piece
-        controls = (
-            number
-            for number, piece in enumerate(model.pieces)
-            if piece.piece == end and piece.type == _CONTROL
-        )
-        return len(model.pieces), next(controls, None)
+        pieces = model.pieces
+        controls = [number for number, piece in enumerate(pieces) if piece.type == _CONTROL]
+        self.special_ids = frozenset(controls)
+        return len(pieces), next((n for n in controls if pieces[n].piece == end), None)
 
     def decode(self, ids: list[int]) -> str:
         """Text of some ids; control pieces have none."""

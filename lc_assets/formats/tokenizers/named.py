@@ -125,6 +125,15 @@ def tokenizer_of(setting: str, *, fast: bool = True) -> Tokenizer:
     return _tokenizer(vocabulary_of(setting), setting, fast)
 
 
+def special_ids(setting: str) -> frozenset[int]:
+    """Ids that no text has, of the vocabulary that a setting names; of those known by name, that of
+    end of text.
+    """
+    if (known := GPT2 if setting in GPT2_NAMES else TIKTOKEN.get(setting)) is not None:
+        return frozenset([known.eot] if known.eot is not None else [])
+    return open_tokenizer_file(Path(setting)).special_ids
+
+
 def text_of(setting: str, ids: Iterable[int]) -> str:
     """Text of some ids; bytes that are not UTF-8, as at a cut, become U+FFFD.
 
@@ -191,7 +200,7 @@ def _decoder(setting: str) -> Callable[[list[int]], str]:
     return open_tokenizer_file(Path(setting)).decode
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=32)
 def _tokenizer(vocabulary: Vocabulary, setting: str, fast: bool) -> Tokenizer:
     """One per content of a file, not per path: a file that changed has another digest."""
     if setting in TIKTOKEN:

@@ -82,7 +82,7 @@ from lc_assets.stages.deduplication.removals import (
 )
 from lc_assets.stages.deduplication.sides import held_out_in, sides_in
 from lc_assets.stages.tokens.tokenized_text import are_held_out
-from lc_assets.stages.tokens.tokenizing import params_of
+from lc_assets.stages.tokens.tokenizing_tasks import params_of
 from lc_assets.stages.withdrawal.withdrawn_documents import are_lists_named
 
 

@@ -32,7 +32,7 @@ from lc_assets.packing.steps import equal_steps, row_costs
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 from lc_assets.stages.deduplication.sides import held_out_in
-from lc_assets.stages.tokens.tokenizing import TERMS
+from lc_assets.stages.tokens.tokenizing_tasks import TERMS
 from lc_assets.vocabulary import SPLITS
 
 DOCUMENTS = pa.schema(

@@ -48,7 +48,7 @@ from lc_assets.stages.reports.document_sets import (
     shards_of_sets,
     texts_of,
 )
-from lc_assets.stages.tokens.tokenizing import params_of
+from lc_assets.stages.tokens.tokenizing_tasks import params_of
 from lc_assets.tokens.tokenizers import TextEncoding, escape
 
 SUFFIX = ".lengths.parquet"

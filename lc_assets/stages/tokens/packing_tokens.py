@@ -48,15 +48,13 @@ from lc_assets.stages.deduplication.removals import digests_in, remaining_read, 
 from lc_assets.stages.deduplication.removed_documents import removes_documents
 from lc_assets.stages.documents.filtered_documents import fields_for_packing
 from lc_assets.stages.longpack.link_claims import TABLE as CLAIMS_TABLE
-from lc_assets.stages.tokens.tokenizing import (
-    SUFFIXES,
-    params_of,
-    table_of,
-    tasks_of,
+from lc_assets.stages.tokens.token_checks import (
     the_fast_tokenizer_agreed,
+    the_golden_page_has_the_same_ids,
     the_ids_are_where_the_table_says,
-    tokenize_shard,
 )
+from lc_assets.stages.tokens.tokenizing import tokenize_shard
+from lc_assets.stages.tokens.tokenizing_tasks import SUFFIXES, params_of, table_of, tasks_of
 from lc_assets.vocabulary import parse_document_id
 
 FILTERED = "filtered_documents"
@@ -177,7 +175,7 @@ STAGE = Stage(
         "Token ids of one snapshot's documents to be packed into rows, natural or "
         "LongPack's, of any length."
     ),
-    code_version="3",
+    code_version="4",
     reads={
         "filtered_documents": SAME_SNAPSHOT.only_if(_is_natural),
         "removed_documents": SAME_SNAPSHOT.only_if(
@@ -196,6 +194,7 @@ STAGE = Stage(
         every_document_is_named_once,
         the_ids_are_where_the_table_says,
         the_fast_tokenizer_agreed,
+        the_golden_page_has_the_same_ids,
         shard_counts_match,
     ),
     columns=TOKENIZED,

@@ -9,42 +9,33 @@ are replaced before that when ``[token_documents.privacy]`` names kinds, and cou
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from lc_assets.arrays import Array
-from lc_assets.builds.check_runs import by_workers
-from lc_assets.builds.checks import (
-    DOCUMENTS_SUFFIX,
-    DROPPED_SUFFIX,
-    DocumentsTask,
-    documents_files,
-)
-from lc_assets.builds.recipe import plain
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
 from lc_assets.builds.settings.rows import TokenizingSettings
-from lc_assets.builds.stage import CheckInput, CheckResult
+from lc_assets.builds.shard_runs import compute, is_finished
 from lc_assets.builds.tables import (
     DROPPED,
     IDENTITY,
-    TOKENIZED,
     read_lines,
-    read_table,
     writing_table,
 )
 from lc_assets.counts import Counts
-from lc_assets.errors import BadInput
-from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter
-from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
-from lc_assets.formats.tokenizers.sentences import model_digest, sentences_of
+from lc_assets.errors import BadInput, LcError, Mismatch
+from lc_assets.formats.megatron.indexed import MegatronWriter
+from lc_assets.formats.tokenizers.golden import page_digest
+from lc_assets.formats.tokenizers.named import tokenizer_of
+from lc_assets.formats.tokenizers.sentences import sentences_of
 from lc_assets.records import record
 from lc_assets.stages.documents.dropping import dropped_line
 from lc_assets.stages.tokens.tokenized_text import text_digest, tokenized_utf8
+from lc_assets.stages.tokens.tokenizing_tasks import SUFFIXES, TERMS, TokenizeTask, table_of
 from lc_assets.tokens.dtypes import memory_dtype, stored_dtype
 from lc_assets.tokens.tokenizers import (
     Tokenizer,
@@ -53,9 +44,6 @@ from lc_assets.tokens.tokenizers import (
     first_ids,
     n_characters,
 )
-
-SUFFIXES = (".bin", ".bin.crc32", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)
-"""Files of a tokenized shard."""
 
 TOO_SHORT = "too few tokens"
 TOO_FEW_BYTES = "too few bytes"
@@ -67,91 +55,13 @@ GAVE_UP = "tokenizer gave up"
 REPLACED = "personal data replaced"
 BY_REFERENCE = "files tokenized by the reference tokenizer"
 UNCHECKED = "files not checked by a reference tokenizer"
-
-IDS_AT_ONCE = 1 << 20
-"""Ids that a check reads at a time."""
+PAGE = "files by the golden page "
+"""Before the digest of the page's ids (`lc_assets.formats.tokenizers.golden`)."""
 
 CHECKED_FIRST = 4
 """Documents at the beginning of a shard that are all checked."""
 CHECKED_CHARS = 20_000
 """Length of a beginning: it costs the reference about 2 ms."""
-
-TERMS = pa.schema(dict.fromkeys(("terms", "counts"), pa.list_(pa.int32())))
-"""Words of a document, as `lc_assets.text.duplicates.keys.term_counts` numbers them."""
-
-
-@record
-class TokenizeTask(DocumentsTask):
-    """One shard of documents to be tokenized into ``folder``.
-
-    Attributes:
-        settings: how text becomes ids.
-        removed: reason of each skipped document, by id.
-        label: prefix of the file names, if shards of several stages with equal names go into one
-            folder.
-        fields: additional columns of the documents to keep in the table.
-        terms: whether to include each document's words, see `TERMS`.
-        digests: of the texts of documents that are on the side of another text, by id.
-    """
-
-    settings: TokenizingSettings
-    removed: Mapping[str, str] = field(default_factory=dict)
-    label: str = ""
-    fields: tuple[str, ...] = ()
-    terms: bool = False
-    digests: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """The shard's name, behind its label."""
-        return self.label + self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
-
-
-def tasks_of(
-    source: Path,
-    folder: Path,
-    removed: Mapping[str, Mapping[str, str]],
-    digests: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
-    **settings: Any,
-) -> list[TokenizeTask]:
-    """A task per shard of documents in ``source``; ``removed`` has reasons, and ``digests`` the
-    digests that decide the side of the split, by shard and id.
-    """
-    return [
-        TokenizeTask(
-            documents=path,
-            folder=folder,
-            removed=removed.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
-            digests=digests.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
-            **settings,
-        )
-        for path in documents_files(source)
-    ]
-
-
-def table_of(fields: tuple[str, ...], *, terms: bool) -> pa.Schema:
-    """Columns of a table of tokenized documents."""
-    more = [pa.field(name, pa.string()) for name in fields]
-    return pa.schema([*TOKENIZED, *more, *(TERMS if terms else ())])
-
-
-def tokenize_shard(task: TokenizeTask) -> Counts:
-    """Tokenize one shard with the fast tokenizer if the reference tokenizer agrees, else with the
-    latter.
-
-    Raises:
-        BadInput: when neither tokenizer is available.
-    """
-    setting = task.settings.tokenizer
-    fast, reference = (available_tokenizer(setting, fast=fast) for fast in (True, False))
-    if fast is not None:
-        with contextlib.suppress(_TokenizersDiffer):
-            counts = _tokenize(task, fast, reference)
-            return counts + Counts(extra={BY_REFERENCE: 0, UNCHECKED: int(reference is None)})
-    if reference is None:
-        reference = tokenizer_of(setting, fast=False)
-    counts = _tokenize(task, reference, None)
-    return counts + Counts(extra={BY_REFERENCE: 1, UNCHECKED: 0})
 
 
 def available_tokenizer(setting: str, *, fast: bool) -> Tokenizer | None:
@@ -165,7 +75,171 @@ def available_tokenizer(setting: str, *, fast: bool) -> Tokenizer | None:
 
 
 class _TokenizersDiffer(Exception):
-    """The two tokenizers gave different ids; the shard's output is discarded."""
+    """The two tokenizers gave different ids; what was written by the fast one is discarded."""
+
+
+@record
+class Encoders:
+    """The tokenizers of a task.
+
+    Attributes:
+        tokenizer: encodes the documents.
+        reference: compared with it on the beginnings of some, if there is one.
+        n_by_reference: 1 if the first is the reference itself, else 0.
+    """
+
+    tokenizer: Tokenizer
+    reference: Tokenizer | None
+    n_by_reference: int
+
+
+def encoders_of(task: TokenizeTask) -> Encoders:
+    """The fast tokenizer and its reference; the reference alone where the fast one is missing, or
+    gives other ids of the golden page.
+
+    Raises:
+        BadInput: when neither is available.
+        Mismatch: when the ids of the golden page are not those with which the build began.
+    """
+    setting = task.settings.tokenizer
+    fast, reference = (available_tokenizer(setting, fast=fast) for fast in (True, False))
+    if fast is not None and task.page in ("", page_digest(fast)):
+        return Encoders(tokenizer=fast, reference=reference, n_by_reference=0)
+    return _reference_of(task)
+
+
+def _reference_of(task: TokenizeTask) -> Encoders:
+    reference = tokenizer_of(task.settings.tokenizer, fast=False)
+    if task.page and (found := page_digest(reference)) != task.page:
+        raise Mismatch(
+            f"{task}: {reference.name} gives other ids of the golden page ({found}, with end of "
+            f"text {reference.eot}) than where the build began ({task.page}): the file was "
+            "changed meanwhile, or this process has another version of the library"
+        )
+    return Encoders(tokenizer=reference, reference=None, n_by_reference=1)
+
+
+@record
+class _Document:
+    """A document that is read once for all tokenizers.
+
+    Attributes:
+        line: what all tables have of it.
+        number: of the documents that are not removed, from 0; -1 of a removed one.
+        reason: why it is removed, if it is.
+        content: the text to be tokenized, in UTF-8.
+        escaped: the same, escaped.
+        replaced: replacements of personal data, by kind.
+    """
+
+    line: dict[str, Any]
+    number: int = -1
+    reason: str = ""
+    content: bytes = b""
+    escaped: bytes = b""
+    replaced: Mapping[str, int] = field(default_factory=dict)
+
+
+def _documents(task: TokenizeTask) -> Iterator[_Document]:
+    settings, columns, number = task.settings, [*IDENTITY, "raw_content", *task.fields], 0
+    for line in read_lines(task.documents, columns, utf8="raw_content"):
+        if reason := task.removed.get(line["id"], ""):
+            yield _Document(line=line, reason=reason)
+            continue
+        content, replaced = tokenized_utf8(line, settings.privacy)
+        del line["raw_content"]
+        line |= {"n_chars": n_characters(content), "n_bytes": len(content)}
+        line["tokenized_digest"] = task.digests.get(line["id"]) or text_digest(content)
+        yield _Document(
+            line=line,
+            number=number,
+            content=content,
+            escaped=escaped_utf8(content, settings.text_encoding),
+            replaced=replaced,
+        )
+        number += 1
+        del content
+
+
+class _Output(contextlib.ExitStack):
+    """The files of one shard by one tokenizer. They are published by `finish`, and discarded when
+    a document cannot be added.
+
+    Attributes:
+        task: what is written.
+        error: why nothing is published, if so.
+    """
+
+    def __init__(self, task: TokenizeTask, encoders: Encoders) -> None:
+        super().__init__()
+        self.task = task
+        self.error: LcError | _TokenizersDiffer | None = None
+        self._encoders, settings = encoders, task.settings
+        tokenizer = encoders.tokenizer
+        has_end = settings.append_eod and tokenizer.eot is not None
+        ends = [tokenizer.eot] if has_end else []
+        self._end = np.array(ends, memory_dtype(tokenizer.vocab_size))
+        self._n_chars, self._n_kept = 0, 0
+        self._dropped, self._replaced = Counter[str](), Counter[str]()
+        path, dtype = task.folder / task.name, stored_dtype(tokenizer.vocab_size, settings.dtype)
+        self._megatron = self.enter_context(MegatronWriter.publishing(path, dtype))
+        schema = table_of(task.fields, terms=task.terms)
+        self._kept, self._others = (
+            self.enter_context(writing_table(Path(f"{path}{suffix}"), columns))
+            for suffix, columns in ((DOCUMENTS_SUFFIX, schema), (DROPPED_SUFFIX, DROPPED))
+        )
+
+    def add(self, document: _Document) -> None:
+        """Encode and write a document; an error is kept."""
+        if self.error is not None:
+            return
+        try:
+            self._add(document)
+        except (LcError, _TokenizersDiffer) as error:
+            self.error = error
+            self.__exit__(type(error), error, error.__traceback__)
+
+    def _add(self, document: _Document) -> None:
+        reason, value, settings = document.reason, None, self.task.settings
+        if not reason:
+            self._n_chars += document.line["n_chars"]
+            if document.replaced:
+                self._replaced.update(document.replaced)
+            tokenizer, reference = self._encoders.tokenizer, self._encoders.reference
+            if reference is not None and _is_checked(document.number):
+                _require_agreement(tokenizer, reference, document.escaped)
+            sequences, reason, value = sequences_of(document.escaped, tokenizer, settings)
+        if reason:
+            self._dropped[reason] += 1
+            self._others.add(dropped_line(document.line, reason, value))
+            return
+        if len(self._end):
+            sequences[-1] = np.concatenate([sequences[-1], self._end])
+        lengths = [*map(len, sequences)]
+        self._megatron.add_documents(sequences, lengths, together=True)
+        line = {**document.line, "document": self._n_kept, "n_tokens": sum(lengths)}
+        if self.task.terms:
+            line |= _terms(document.content)
+        self._kept.add(line)
+        self._n_kept += 1
+
+    def finish(self, _task: TokenizeTask | None = None) -> Counts:
+        """Publish the files.
+
+        Raises:
+            LcError: what kept a document from being added.
+        """
+        if self.error is not None:
+            raise self.error
+        self.close()
+        extra = {"tokens": self._megatron.n_tokens, "characters": self._n_chars, "shards": 1}
+        extra |= {f"{REPLACED}: {kind}": n for kind, n in self._replaced.items()}
+        n_by_reference = self._encoders.n_by_reference
+        extra[BY_REFERENCE] = n_by_reference
+        extra[UNCHECKED] = int(self._encoders.reference is None and not n_by_reference)
+        if self.task.page:
+            extra[f"{PAGE}{self.task.page}"] = 1
+        return Counts.of(self._n_kept, self._dropped, extra)
 
 
 def _is_checked(number: int) -> bool:
@@ -190,52 +264,36 @@ def _require_agreement(fast: Tokenizer, reference: Tokenizer, content: bytes) ->
         raise _TokenizersDiffer
 
 
-def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, reference: Tokenizer | None) -> Counts:
-    dropped, replaced, n_kept, n_chars, n_read = Counter[str](), Counter[str](), 0, 0, 0
-    settings, columns = task.settings, [*IDENTITY, "raw_content"]
-    has_end = settings.append_eod and tokenizer.eot is not None
-    end = np.array([tokenizer.eot] if has_end else [], memory_dtype(tokenizer.vocab_size))
-    dtype = stored_dtype(tokenizer.vocab_size, settings.dtype)
-    schema = table_of(task.fields, terms=task.terms)
+def tokenize_shard(task: TokenizeTask) -> Counts:
+    """Tokenize one shard with the fast tokenizer if the reference tokenizer agrees, else with the
+    latter. What the other tasks of ``task.also`` would write is written, too, where nothing fails;
+    they then find it as that of an attempt that was killed.
+
+    Raises:
+        BadInput: when neither tokenizer is available.
+        Mismatch: when the golden page has other ids than where the build began.
+    """
+    wanted = [task, *(other for other in task.also if not is_finished(other))]
+    try:
+        return _tokenize([(one, encoders_of(one)) for one in wanted])
+    except _TokenizersDiffer:
+        return _tokenize([(task, _reference_of(task))])
+
+
+def _tokenize(wanted: Sequence[tuple[TokenizeTask, Encoders]]) -> Counts:
+    """Write a shard by the tokenizers of several tasks; return the counts of the first one."""
     with contextlib.ExitStack() as stack:
-        megatron = stack.enter_context(MegatronWriter.publishing(task.folder / task.name, dtype))
-        kept = stack.enter_context(
-            writing_table(task.folder / f"{task.name}{DOCUMENTS_SUFFIX}", schema)
-        )
-        others = stack.enter_context(
-            writing_table(task.folder / f"{task.name}{DROPPED_SUFFIX}", DROPPED)
-        )
-        columns += task.fields
-        for line in read_lines(task.documents, columns, utf8="raw_content"):
-            reason, value = task.removed.get(line["id"]), None
-            if reason is None:
-                content, counts = tokenized_utf8(line, settings.privacy)
-                del line["raw_content"]
-                replaced.update(counts)
-                escaped = escaped_utf8(content, settings.text_encoding)
-                if reference is not None and _is_checked(n_read):
-                    _require_agreement(tokenizer, reference, escaped)
-                n_read += 1
-                own_chars = n_characters(content)
-                n_chars += own_chars
-                sequences, reason, value = sequences_of(escaped, tokenizer, settings)
-                del escaped
-            if reason:
-                dropped[reason] += 1
-                others.add(dropped_line(line, reason, value))
-                continue
-            line["tokenized_digest"] = task.digests.get(line["id"]) or text_digest(content)
-            if has_end:
-                sequences[-1] = np.concatenate([sequences[-1], end])
-            megatron.add_documents(sequences, [*map(len, sequences)], together=True)
-            line |= {"document": n_kept, "n_tokens": sum(map(len, sequences))}
-            line |= {"n_chars": own_chars, "n_bytes": len(content)}
-            kept.add(line | (_terms(content) if task.terms else {}))
-            del content
-            n_kept += 1
-    extra = {"tokens": megatron.n_tokens, "characters": n_chars, "shards": 1}
-    extra |= {f"{REPLACED}: {kind}": n for kind, n in replaced.items()}
-    return Counts.of(n_kept, dropped, extra)
+        own, *others = (stack.enter_context(_Output(*one)) for one in wanted)
+        for document in _documents(own.task):
+            for output in (own, *others):
+                output.add(document)
+            del document  # not kept while the next one is read
+            if own.error and not any(other.error is None for other in others):
+                break
+        for other in others:
+            with contextlib.suppress(LcError, _TokenizersDiffer):  # it is then tried by itself
+                compute(other.finish, SUFFIXES, other.task)
+        return own.finish()
 
 
 def sequences_of(
@@ -267,74 +325,3 @@ def _terms(content: bytes) -> dict[str, Any]:
     from lc_assets.text.duplicates.keys import term_counts
 
     return dict(zip(TERMS.names, term_counts(content), strict=True))
-
-
-def params_of(settings: TokenizingSettings) -> dict[str, Any]:
-    """The settings that affect the bytes; the tokenizer is identified by content, not by path.
-
-    Raises:
-        BadInput: when there is no such tokenizer, or its ids do not fit the dtype.
-    """
-    vocabulary = vocabulary_of(settings.tokenizer)
-    stored_dtype(vocabulary.n_ids, settings.dtype)
-    found = plain(settings) | {
-        "tokenizer": vocabulary.name,
-        "n_ids": vocabulary.n_ids,
-        "eot": vocabulary.eot,
-        "tokenizer_sha256": vocabulary.sha256,
-    }
-    default = {"append_eod": False, "dtype": "auto", "split_sentences": "", "keep_newlines": False}
-    idle = {name for name, value in default.items() if found[name] == value}
-    if settings.split_sentences:
-        found["sentence_model"] = model_digest(settings.split_sentences)
-    idle |= set() if settings.privacy.replace else {"privacy"}
-    return {name: value for name, value in found.items() if name not in idle}
-
-
-def the_ids_are_where_the_table_says(check_input: CheckInput) -> CheckResult:
-    """Each shard's ``.idx`` is sound, its lengths are the table's token counts, and no id is
-    outside the vocabulary.
-    """
-    found = by_workers(check_input, _ids_of, documents_files(check_input.folder))
-    wrong = [words for complaints, _, _ in found for words in complaints]
-    n_tokens = sum(n_ids for _, n_ids, _ in found)
-    highest = max((most for _, _, most in found), default=-1)
-    vocab_size = int(check_input.fingerprint.params["n_ids"])
-    if highest >= vocab_size:
-        wrong.append(f"id {highest:,} is outside the vocabulary of {vocab_size:,}")
-    return CheckResult(
-        passed=not wrong,
-        message="; ".join(wrong)
-        or f"{n_tokens:,} tokens, highest id {highest:,} of {vocab_size:,}",
-        values={"tokens": n_tokens, "highest id": highest},
-    )
-
-
-def _ids_of(documents: Path) -> tuple[list[str], int, int]:
-    """Of a shard: what is wrong with its lengths, the number of ids, and the highest."""
-    lengths = np.asarray(read_table(documents, ["n_tokens"])["n_tokens"])
-    if not len(lengths):
-        return [], 0, -1
-    reader = MegatronReader(documents.with_name(documents.name.removesuffix(DOCUMENTS_SUFFIX)))
-    parts = range(0, reader.n_tokens, IDS_AT_ONCE)
-    highest = max(
-        int(reader.between(first, min(first + IDS_AT_ONCE, reader.n_tokens)).max())
-        for first in parts
-    )
-    found = np.add.reduceat(reader.lengths, reader.document_indices[:-1])
-    same = np.array_equal(found, lengths)
-    wrong = [] if same else [f"{documents.name}: the .idx has other lengths than the table"]
-    return wrong, int(lengths.sum()), highest
-
-
-def the_fast_tokenizer_agreed(check_input: CheckInput) -> CheckResult:
-    """The fast tokenizer gave the reference's ids in every shard's spot check."""
-    extra = check_input.counts.extra
-    n_by_reference = extra.get(BY_REFERENCE, 0)
-    return CheckResult(
-        passed=n_by_reference == 0,
-        message=f"{n_by_reference:,} of {extra.get('shards', 0):,} shards were tokenized by the "
-        "reference tokenizer because the fast one differed",
-        values={BY_REFERENCE: n_by_reference},
-        severity="warning",
-    )
