@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 MEGABYTES = int(os.environ.get("LC_MB", "60"))
 SMALL_BYTES = 200_000
-MOST_TIMES = 6.2
-"""Six, and what measuring is off."""
+MOST_TIMES = 6.5
+"""Of signals; six of all other stages."""
 RECIPE = """
 sources.a.path = "{path}"
 filtered_documents.rules = "gopher-paper"
@@ -80,11 +80,13 @@ def peak_mb(folder: Path, stage: str, key: str) -> float:
     """Build a partition; the greatest memory of a process of its session, in MB."""
     places = (str(folder / name) for name in ("lake", "none", "recipe.toml"))
     command = [sys.executable, "-m", "lc_assets_tests.benchmarks.one_stage", *places, stage, key]
-    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True)
     most = 0.0
-    while child.poll() is None:
-        most = max([most, *_peaks_of(child.pid)])
-        time.sleep(0.03)
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True
+    ) as child:
+        while child.poll() is None:
+            most = max([most, *_peaks_of(child.pid)])
+            time.sleep(0.03)
     assert child.returncode == 0, stage
     return most
 

@@ -99,8 +99,9 @@ def ascending(grams: Hashes) -> Hashes:
     by vectors.
     """
     grams = np.sort(grams)
-    distinct: Hashes = grams[np.append(True, grams[1:] != grams[:-1])[: len(grams)]]
-    return distinct
+    is_new = np.ones(len(grams), np.bool_)
+    np.not_equal(grams[1:], grams[:-1], out=is_new[1:])
+    return grams[is_new]
 
 
 def grams_of(

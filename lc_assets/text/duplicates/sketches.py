@@ -44,7 +44,7 @@ def sketch_of(hashes: Hashes) -> UInt64s:
     # Most texts repeat so little that few of the smallest hashes suffice.
     some = np.partition(hashes, _SOME)[:_SOME] if len(hashes) > _SOME else hashes
     least = ascending(some)[:SKETCH_HASHES]
-    if len(least) < SKETCH_HASHES:
+    if len(least) < SKETCH_HASHES and some is not hashes:
         least = ascending(hashes)[:SKETCH_HASHES]
     found[: len(least)] = least
     return found
