@@ -72,10 +72,9 @@ class ChunkCache:
         """The chunk named ``key``, read by ``read`` if it is not cached; shared: do not change it.
 
         Args:
-            key: name of the chunk. Keys that differ only in their last part are read one after
-                another: if the cache is full, the least recently used of them is dropped first,
-                since a walk no longer needs it. Otherwise a reader of many sources would lose what
-                another source still needs.
+            key: name of the chunk; its first part names a source. If the cache is full, what the
+                same source used least recently is dropped first, since its walk no longer needs it.
+                Otherwise a reader of many sources would lose what another source still needs.
             read: reads it, without the lock.
 
         Raises:
@@ -111,7 +110,7 @@ class ChunkCache:
         self._chunks[key] = chunk
         self.n_bytes += chunk.nbytes
         if self.n_bytes > self.max_bytes:
-            before = next(other for other in self._chunks if other[:-1] == key[:-1])
+            before = next(other for other in self._chunks if other[0] == key[0])
             if before != key:
                 self.n_bytes -= self._chunks.pop(before).nbytes
         while self.n_bytes > self.max_bytes and len(self._chunks) > 1:

@@ -106,16 +106,16 @@ def test_impossible_prefetching_is_refused(n_ahead, threads):
         )
 
 
-def test_threads_decode_nothing_twice(tmp_path):
-    """Four threads over one array: each of its chunks is decoded once per column, as without
-    threads.
+@pytest.mark.parametrize("options", [{"prefetch": 8, "threads": 4}, {"lanes": 8}])
+def test_nothing_is_decoded_twice(tmp_path, options):
+    """By four threads, or in eight parts of the rows at once: each chunk is decoded once, of the
+    first column and of later ones.
     """
-    rows = ids(512, 32)
-    cache = ChunkCache()
-    array = ZarrRows(GridReader(write_grid(tmp_path / "a.zarr", rows)), cache)
-    loader = GridLoader(array, batch_rows=8, context_tokens=32, prefetch=8, threads=4)
-    np.testing.assert_array_equal(np.concatenate([batch.targets for batch in loader]), rows)
-    assert cache.misses == 8
+    path = write_grid(tmp_path / "a.zarr", ids(512, 32), inner_tokens=8)
+    rows = open_rows(path)
+    batches = GridLoader(rows, batch_rows=8, context_tokens=8, **options)
+    assert sum(int(batch.targets.sum()) for batch in batches) == int(ids(512, 32).sum())
+    assert rows.cache.misses == 8 * 4
 
 
 def test_a_riffled_walk_decodes_each_chunk_once(tmp_path):
