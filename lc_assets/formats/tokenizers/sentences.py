@@ -4,8 +4,8 @@ NLTK's Punkt, a million characters at a time.
 The package ``nltk`` and its data ``punkt_tab`` must be installed. With ``keep_newlines`` a sentence
 ends with the white space behind it; else that is lost.
 
-Source: Megatron-LM core 0.19.2, ``tools/preprocess_data.py``, which reads the same numbers from
-``punkt``, the pickled form of ``punkt_tab``.
+Source: Megatron-LM core 0.19.2, ``tools/preprocess_data.py``. It reads ``punkt``, the pickled form;
+NLTK says that ``punkt_tab`` is the same model without pickle, which was not compared here.
 """
 
 import functools
