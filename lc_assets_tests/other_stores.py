@@ -1,8 +1,8 @@
 """S3 and Azure on loopback: moto and Azurite behind a proxy that counts requests and makes faults, as
 `lc_assets_tests.bucket_server` does for Google's.
 
-moto comes from the Python index (``pip install 'moto[s3,server]'``), Azurite from npm; ``AZURITE``
-names its command (``node_modules/.bin/azurite-blob``). Without them, or without obstore, tests skip.
+Azurite comes from npm; ``AZURITE`` names its command (``node_modules/.bin/azurite-blob``). Without it
+its tests skip.
 """
 
 import base64
