@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from lc_assets.counts import Counts
-from lc_assets.errors import UNDECODABLE, CorruptFile
+from lc_assets.errors import UNDECODABLE, CorruptFile, Mismatch
 from lc_assets.lake.digests import (
     FileFact,
     changed_keys,
@@ -181,11 +181,12 @@ def decode_bytes(content: bytes, kind: type[T], where: Path | str, *, called: st
     """Read JSON as a value of type ``kind``, which messages call ``called``.
 
     Raises:
-        CorruptFile: when it is not JSON or lacks a field; names ``where``.
+        CorruptFile: when it is not JSON, lacks a field or has counts that do not add up; names
+            ``where``.
     """
     try:
         return msgspec.json.decode(content, type=kind)
-    except UNDECODABLE as error:
+    except (*UNDECODABLE, Mismatch) as error:
         raise CorruptFile(
             f"{where}: not a readable {called or kind.__name__.lower()}: {error}"
         ) from error

@@ -18,6 +18,7 @@ from lc_assets.lake.partition import CURRENT
 from lc_assets.lake.receipts import (
     RECEIPT,
     Fingerprint,
+    decode_bytes,
     encode_json,
     has_valid_checksum,
     receipt_of,
@@ -249,3 +250,11 @@ def refused(number: int):
         raise OSError(number, os.strerror(number))
 
     return flock
+
+
+def test_counts_that_do_not_add_up_are_damage():
+    """A changed byte may turn the name of a field with a default into another."""
+    content = b'{"seen": 2, "kept": 1, "dropped": {"short": 1}}'
+    assert decode_bytes(content, Counts, "here").kept == 1
+    with pytest.raises(CorruptFile, match="here"):
+        decode_bytes(content.replace(b"dropped", b"bropped"), Counts, "here")

@@ -9,6 +9,7 @@ from lc_assets.builds.checks import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.builds.stage import CheckInput, CheckResult
 from lc_assets.builds.tables import read_table
 from lc_assets.counts import Counts
+from lc_assets.errors import CorruptFile, NotPublished
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, PAGE
 
@@ -97,7 +98,10 @@ def _of_another_page(check_input: CheckInput, page: str) -> str:
     lake, own = check_input.lake, check_input.fingerprint
     others = [key for key in lake.keys(own.stage) if key != own.key][:1]
     for key in (own.key, *others):
-        published = lake.partition(own.stage, key).current()
+        try:
+            published = lake.partition(own.stage, key).current()
+        except (NotPublished, CorruptFile):  # it is damaged, and perhaps being built again
+            continue
         if published is None:
             continue
         params, pages = published.receipt.fingerprint.params, _pages(published.receipt.counts)
