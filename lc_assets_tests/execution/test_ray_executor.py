@@ -91,7 +91,7 @@ def of_this_machine(tmp_path_factory, upstream):
 
 
 def on_cluster(folder, upstream, address, *, deaths=2):
-    """A workshop whose shards are done on the cluster."""
+    """A context whose shards are done on the cluster."""
     there = tiny_context(folder, upstream=upstream)
     executor = RayExecutor(
         address=address,

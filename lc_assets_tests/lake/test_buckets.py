@@ -155,7 +155,7 @@ def test_what_one_machine_publishes_another_reads(machine, server, url):
     """Files come when they are read, only those that are asked for, and a second reading asks for
     nothing.
     """
-    built = build(workshop_at(machine("one")), lines_stage(), "2023-06", _two_files)
+    built = build(context_at(machine("one")), lines_stage(), "2023-06", _two_files)
     other = machine("two")
     found = other.partition("lines", "2023-06").require()
     assert (found.digest, found.receipt) == (built.published.digest, built.published.receipt)
@@ -183,9 +183,9 @@ def test_what_one_machine_publishes_another_reads(machine, server, url):
 
 
 def test_a_rebuild_elsewhere_finds_what_stands(machine, server):
-    build(workshop_at(machine("one")), lines_stage(), "2023-06", _two_files)
+    build(context_at(machine("one")), lines_stage(), "2023-06", _two_files)
     before = server.requests.copy()
-    again = build(workshop_at(machine("two")), lines_stage(), "2023-06", _must_not_run)
+    again = build(context_at(machine("two")), lines_stage(), "2023-06", _must_not_run)
     assert again.reused
     assert (server.requests - before)["write"] == 0
 
@@ -194,7 +194,7 @@ def test_two_machines_cannot_undo_each_others_work(machine):
     """Who began before the other published is refused, publishes nothing, and succeeds when it
     begins anew.
     """
-    one, two = (workshop_at(machine(name)) for name in ("one", "two"))
+    one, two = (context_at(machine(name)) for name in ("one", "two"))
     stage, newer = lines_stage(), lines_stage(code_version="2")
 
     def slow(draft):
@@ -215,7 +215,7 @@ def test_two_machines_cannot_undo_each_others_work(machine):
 
 def test_a_build_that_was_cut_off_while_it_went_up_goes_on(machine, server):
     """Readers see nothing of it; the rerun computes nothing and sends what is missing."""
-    context = workshop_at(machine("one"))
+    context = context_at(machine("one"))
     server.faults = {"write": [None, 403]}  # the first file goes up, the second does not
     with pytest.raises(NotWritable):
         build(context, lines_stage(), "2023-06", _two_files)
@@ -230,7 +230,7 @@ def test_an_answer_that_got_lost_is_no_other_run(machine, server):
     """The pointer was written, the connection broke, the client asks again and finds a newer
     generation: its own.
     """
-    context = workshop_at(machine("one"))
+    context = context_at(machine("one"))
     server.faults = {
         "write": [None, None, None, LOST]
     }  # two files, the receipt; the pointer's answer is lost
@@ -240,7 +240,7 @@ def test_an_answer_that_got_lost_is_no_other_run(machine, server):
 
 def test_a_copy_of_other_bytes_is_replaced(machine, server):
     """A machine whose copy of a version is not what stands published takes what stands."""
-    built = build(workshop_at(machine("one")), lines_stage(), "2023-06", _two_files).published
+    built = build(context_at(machine("one")), lines_stage(), "2023-06", _two_files).published
     other = machine("two")
     home = other.partition("lines", "2023-06").require().folder
     (home / RECEIPT).write_text((home / RECEIPT).read_text().replace(built.digest, "0" * 64))
@@ -250,7 +250,7 @@ def test_a_copy_of_other_bytes_is_replaced(machine, server):
 
 
 def test_a_pointer_that_is_damaged_or_leads_elsewhere_is_refused(machine, bucket):
-    build(workshop_at(machine("one")), lines_stage(), "2023-06", _two_files)
+    build(context_at(machine("one")), lines_stage(), "2023-06", _two_files)
     partition = machine("two").partition("lines", "2023-06")
     for content, error in (
         (b"{", CorruptFile),
@@ -265,7 +265,7 @@ def test_requests_of_a_build_are_few(machine, server):
     """One per file, and for the partition: state and receipt looked for, then receipt and pointer
     written; no listing.
     """
-    build(workshop_at(machine("one")), lines_stage(), "2023-06", _two_files)
+    build(context_at(machine("one")), lines_stage(), "2023-06", _two_files)
     google = server.scheme == "gs"
     looks = {"bucket": 1, "state": 3} if google else {"state": 1, "read": 2}
     assert dict(server.requests) == looks | {"write": 4}
@@ -285,7 +285,7 @@ def lines_stage(code_version="1"):
     )
 
 
-def workshop_at(lake):
+def context_at(lake):
     return BuildContext(
         lake=lake, upstream=Upstream("memory://none"), recipe=Recipe(), executor=LocalExecutor()
     )

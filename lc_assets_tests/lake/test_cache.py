@@ -14,7 +14,7 @@ from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.cache import VersionCache, parse_byte_bound
 from lc_assets_tests.bucket_server import bucket_server
 from lc_assets_tests.builders import build
-from lc_assets_tests.lake.test_buckets import _two_files, lines_stage, workshop_at
+from lc_assets_tests.lake.test_buckets import _two_files, context_at, lines_stage
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -35,7 +35,7 @@ def built(server, tmp_path_factory):
     lake = open_lake(
         "gs://crawl/lake", environment={"LC_CACHE": str(tmp_path_factory.mktemp("built"))}
     )
-    return [build(workshop_at(lake), lines_stage(), key, _two_files).published for key in KEYS]
+    return [build(context_at(lake), lines_stage(), key, _two_files).published for key in KEYS]
 
 
 @pytest.fixture
@@ -147,11 +147,11 @@ def test_what_a_build_publishes_is_a_copy_too(server, tmp_path):
         "gs://crawl/other", environment={"LC_CACHE": str(tmp_path), "LC_CACHE_BYTES": str(BYTES)}
     )
     for key in KEYS[:2]:
-        build(workshop_at(lake), lines_stage(), key, _two_files)
+        build(context_at(lake), lines_stage(), key, _two_files)
         used_long_ago(lake, *([key] if key == KEYS[0] else []))
     assert here(lake) == [KEYS[1]]
     assert {copy.n_bytes for copy in lake.cache.copies()} == {BYTES}
-    assert build(workshop_at(lake), lines_stage(), KEYS[0], None).reused
+    assert build(context_at(lake), lines_stage(), KEYS[0], None).reused
 
 
 def test_a_version_that_is_gone_from_the_bucket_is_not_taken_for_finished(server, tmp_path):
@@ -160,12 +160,12 @@ def test_a_version_that_is_gone_from_the_bucket_is_not_taken_for_finished(server
         open_lake("gs://crawl/third", environment={"LC_CACHE": str(tmp_path / name)})
         for name in ("one", "two")
     )
-    first = build(workshop_at(one), lines_stage(), KEYS[0], _two_files).published
+    first = build(context_at(one), lines_stage(), KEYS[0], _two_files).published
     assert two.partition("lines", KEYS[0]).require().only("a.txt")
-    build(workshop_at(one), lines_stage(code_version="2"), KEYS[0], _two_files)
+    build(context_at(one), lines_stage(code_version="2"), KEYS[0], _two_files)
     one.partition("lines", KEYS[0]).remove(first.version)
     assert two.partition("lines", KEYS[0]).finished(first.version) is None
-    assert not build(workshop_at(two), lines_stage(), KEYS[0], _two_files).reused
+    assert not build(context_at(two), lines_stage(), KEYS[0], _two_files).reused
 
 
 @pytest.mark.parametrize("words", ["much", "-1", "nan", "inf"])

@@ -12,7 +12,7 @@ from lc_assets.lake.bucket import Bucket
 from lc_assets.lake.partition import CURRENT
 from lc_assets_tests.bucket_server import CLOSED, CUT, LOST, SLOW
 from lc_assets_tests.builders import build
-from lc_assets_tests.lake.test_buckets import _two_files, lines_stage, workshop_at
+from lc_assets_tests.lake.test_buckets import _two_files, context_at, lines_stage
 from lc_assets_tests.named_draws import rng_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -31,10 +31,10 @@ def test_faults_of_every_kind_change_nothing(machine, server):
         server.faults = {
             kind: [*rng.choice([*FAULTS, *PASSING], size=6).tolist()] for kind in KINDS
         }
-        workshop = workshop_at(machine("one"))
+        context = context_at(machine("one"))
         for _ in range(20):
             try:
-                published = build(workshop, stage, "2023-06", _two_files).published
+                published = build(context, stage, "2023-06", _two_files).published
                 there = machine(f"two{number}").partition("lines", "2023-06").require()
                 assert (there.digest, there.version, there.damage()) == (
                     published.digest,
@@ -73,7 +73,7 @@ def test_half_a_body_is_never_a_whole_one(machine, server):
     """A download that breaks off is asked for again or refused, whatever the file; what stays is
     whole.
     """
-    built = build(workshop_at(machine("one")), lines_stage(), "2023-06", _two_files).published
+    built = build(context_at(machine("one")), lines_stage(), "2023-06", _two_files).published
     for number in range(4):
         server.faults = {"read": [CUT] * (number + 1)}
         for _ in range(8):
@@ -95,7 +95,7 @@ def test_a_listing_that_comes_late_hides_and_does_not_mislead(machine, server, m
     """What a stale listing lacks is not planned with, or not pruned; what it has too much is
     refused by name.
     """
-    build(workshop_at(machine("one")), lines_stage(), "2023-06", _two_files)
+    build(context_at(machine("one")), lines_stage(), "2023-06", _two_files)
     stale = machine("two")
     with monkeypatch.context() as late:
         late.setattr(Bucket, "names", lambda *_: [])
@@ -107,7 +107,7 @@ def test_a_listing_that_comes_late_hides_and_does_not_mislead(machine, server, m
             f"{path}: missing in the bucket, or other bytes"
             for path in ("receipt.json", "a.txt", "b.txt")
         ]  # said, not passed over
-        assert build(workshop_at(stale), lines_stage(), "2023-06", _two_files).reused
+        assert build(context_at(stale), lines_stage(), "2023-06", _two_files).reused
     with monkeypatch.context() as ahead:
         ahead.setattr(Bucket, "names", lambda *_: [f"lines/1999-01/{CURRENT}"])
         with pytest.raises(NotPublished, match="lines/1999-01"):

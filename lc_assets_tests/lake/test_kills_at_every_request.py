@@ -156,12 +156,12 @@ class Machines:
         return ended, made
 
 
-def built(workshop: BuildContext, stages: list[str]) -> dict[str, Published]:
+def built(context: BuildContext, stages: list[str]) -> dict[str, Published]:
     """All partitions of some stages; by stage, the one that is built again and again."""
     for stage in stages:
-        for key in keys_of(stage_named(stage), workshop.recipe, SNAPSHOTS):
-            stage_named(stage).build(workshop, key)
-    return {stage: workshop.lake.partition(stage, key_of(stage)).require() for stage in stages}
+        for key in keys_of(stage_named(stage), context.recipe, SNAPSHOTS):
+            stage_named(stage).build(context, key)
+    return {stage: context.lake.partition(stage, key_of(stage)).require() for stage in stages}
 
 
 def settle(machines: Machines, last: str) -> None:
@@ -182,20 +182,20 @@ def settle(machines: Machines, last: str) -> None:
 def machines(running, tmp_path_factory) -> Iterator[Machines]:
     folder = tmp_path_factory.mktemp("machines")
     there = tiny_context(folder, upstream=tiny_upstream(folder / "upstream"))
-    workshop = replace(there, lake=Lake(folder / "nowhere"), executor=LocalExecutor())
-    assert isinstance(workshop.crawl, Upstream)
+    context = replace(there, lake=Lake(folder / "nowhere"), executor=LocalExecutor())
+    assert isinstance(context.crawl, Upstream)
     work = {
         "lake": f"{running.scheme}://crawl/lake",
-        "upstream": workshop.upstream.root,
-        "crawl": workshop.crawl.root,
-        "recipe": str(recipe_file(folder / "killed.toml", workshop.recipe)),
+        "upstream": context.upstream.root,
+        "crawl": context.crawl.root,
+        "recipe": str(recipe_file(folder / "killed.toml", context.recipe)),
     }
     key = key_of("filtered_documents")
-    stage_named("raw_snapshot").build(workshop, key)
+    stage_named("raw_snapshot").build(context, key)
     with KillableRunner(folder / "killed", work) as runner:
         # in a folder: who used obstore cannot fork those that use it
-        runner.warm(lake=workshop.lake.url, stage="filtered_documents", key=key)
-        yield Machines(folder, running, workshop, runner, {}, {})
+        runner.warm(lake=context.lake.url, stage="filtered_documents", key=key)
+        yield Machines(folder, running, context, runner, {}, {})
 
 
 def assert_survives(machines: Machines, stage: str, at: int, *, published: bool) -> bool:

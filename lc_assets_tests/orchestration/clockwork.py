@@ -101,7 +101,7 @@ class Clockwork:
         """Build some stages of a partition, as a run would."""
         if looks := [stage for stage in LOOKS if stage in stages]:
             self.materialize(looks, partition)
-        workshop = BuildContext(
+        context = BuildContext(
             lake=self.lake,
             upstream=Upstream(str(self.upstream)),
             recipe=read_recipe(self.recipe_path),
@@ -110,7 +110,7 @@ class Clockwork:
         with contextlib.suppress(LcError):
             for step in STAGES:
                 if step.name in stages and step.name not in LOOKS:
-                    step.build(workshop, partition or GLOBAL)
+                    step.build(context, partition or GLOBAL)
 
     def materialize(
         self, stages: Sequence[str], partition: str | None

@@ -377,10 +377,10 @@ def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, mo
     during = []
     really = stage_named("filtered_documents").build
 
-    def changing(workshop, snapshot):
+    def changing(context, snapshot):
         built.change_recipe(filtered_documents=filtering_with(built, min_words=90))
         during.extend(built.tick(run=False))
-        return really(workshop, snapshot)
+        return really(context, snapshot)
 
     built.change_recipe(filtered_documents=filtering_with(built, min_words=100))
     built.tick(run=False)
@@ -489,9 +489,9 @@ def test_the_night_leaves_alone_what_is_being_built(built, monkeypatch):
     during = []
     really = stage_named("filtered_documents").build
 
-    def looking(workshop, snapshot):
+    def looking(context, snapshot):
         during.extend(built.night(run=False))
-        return really(workshop, snapshot)
+        return really(context, snapshot)
 
     instead(monkeypatch, filtering.STAGE, looking)
     built.change_recipe(filtered_documents=filtering_with(built, min_words=100))
@@ -597,11 +597,11 @@ def test_what_may_pass_is_tried_again_in_the_same_run(clock, monkeypatch, error)
     left = [RETRIES[error][0]]
     really = stage_named("raw_snapshot").build
 
-    def flaky(workshop, snapshot):
+    def flaky(context, snapshot):
         if left[0]:
             left[0] -= 1
             raise error("not now")
-        return really(workshop, snapshot)
+        return really(context, snapshot)
 
     instead(monkeypatch, raw.STAGE, flaky)
     monkeypatch.setattr(

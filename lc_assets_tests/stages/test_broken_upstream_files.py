@@ -76,7 +76,7 @@ def sound(tmp_path_factory):
 
 @pytest.fixture
 def context(tmp_path, sound):
-    """A workshop over a copy of the upstream that may be spoiled."""
+    """A context over a copy of the upstream that may be spoiled."""
     return tiny_context(tmp_path, upstream=copied(sound.root, tmp_path / "upstream"))
 
 

@@ -258,9 +258,9 @@ def flush(path):
     real(path)
 
 publishing.flush = flush
-workshop = BuildContext(lake=Lake(Path(sys.argv[1])), upstream=Upstream("memory://x"), recipe=Recipe(), executor=LocalExecutor())
+context = BuildContext(lake=Lake(Path(sys.argv[1])), upstream=Upstream("memory://x"), recipe=Recipe(), executor=LocalExecutor())
 stage = Stage(name="toy", code_version=sys.argv[3], reads={}, write=lambda context, draft: run_shards(context, draft, work, [Task(draft.folder, name) for name in "abc"], what="x"), params=lambda r, k: {}, checks=())
-built = stage.build(workshop, "k")
+built = stage.build(context, "k")
 print("digest", built.published.digest, built.counts.kept)
 """
 

@@ -68,7 +68,7 @@ def with_room(request, stage) -> TinyLake:
 
 
 def on_disk(disk: Disk, roomy: TinyLake, stage: str) -> BuildContext:
-    """A workshop whose lake lies on the small disk and holds all that stands before a stage."""
+    """A context whose lake lies on the small disk and holds all that stands before a stage."""
     lake = Lake(disk.folder / "lake")
     for before in STAGES[: STAGES.index(stage)]:
         if (roomy.root / before).is_dir():

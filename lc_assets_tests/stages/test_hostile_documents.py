@@ -75,7 +75,7 @@ def sound(tmp_path_factory):
 
 @pytest.fixture
 def context(tmp_path, sound):
-    """A workshop over a copy of the upstream that may be spoiled."""
+    """A context over a copy of the upstream that may be spoiled."""
     return tiny_context(tmp_path, upstream=copied(sound.root, tmp_path / "upstream"))
 
 
@@ -365,7 +365,7 @@ def assert_comes_through(context, texts: list[str]) -> None:
     assert built["blended_mix/by-tokens"].counts.kept > 0
 
 
-def hostile_workshop(tmp_path: Path, texts: list[str], **filtering):
+def hostile_context(tmp_path: Path, texts: list[str], **filtering):
     mixes = {
         name: mix for name, mix in tiny_recipe(tmp_path).blended_mix.items() if name == "by-tokens"
     }
@@ -383,7 +383,7 @@ def test_outrageous_texts_come_through_the_whole_chain(tmp_path):
     document like others.
     """
     texts = list(HOSTILE.values())
-    assert_comes_through(hostile_workshop(tmp_path, texts), texts)
+    assert_comes_through(hostile_context(tmp_path, texts), texts)
 
 
 @pytest.mark.parametrize("n_chars", [5_000_000, pytest.param(50_000_000, marks=pytest.mark.slow)])
@@ -395,7 +395,7 @@ def test_a_long_document_comes_through_the_whole_chain(tmp_path, n_chars):
         (WORDS * (n_chars // len(WORDS) + 1))[:n_chars],
         " ".join(reversed(WORDS.split())) * 20,
     ]
-    context = hostile_workshop(tmp_path, texts)
+    context = hostile_context(tmp_path, texts)
     assert_comes_through(context, texts)
     tokens = context.lake.partition("token_documents", SNAPSHOT).require().folder
     assert read_table(tokens / f"{SHARD.name}.documents.parquet")["n_chars"].to_pylist() == [

@@ -61,7 +61,7 @@ WAYS = ("scan", "cdxj", "columnar")
 
 @pytest.fixture(scope="module")
 def filtered(tmp_path_factory) -> BuildContext:
-    """A workshop whose documents are filtered; each test takes a copy of the lake."""
+    """A context whose documents are filtered; each test takes a copy of the lake."""
     context = tiny_context(tmp_path_factory.mktemp("filtered_documents"), longpack_documents=WANTED)
     for name in ("raw_snapshot", "filtered_documents"):
         stage_named(name).build(context, SNAPSHOT)

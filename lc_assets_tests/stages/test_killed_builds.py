@@ -281,8 +281,8 @@ def until_the_third(items, *, total, what):
 
 lake, upstream, recipe = sys.argv[1:]
 executor = LocalExecutor(workers=2, watch=until_the_third, preload=("lc_assets.stages.catalogue",))
-workshop = BuildContext(lake=Lake(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), executor=executor)
-stage_named("filtered_documents").build(workshop, "2023-06")
+context = BuildContext(lake=Lake(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), executor=executor)
+stage_named("filtered_documents").build(context, "2023-06")
 """
 
 

@@ -54,7 +54,7 @@ def never_spoilt(tmp_path_factory, sound):
 
 @pytest.fixture
 def context(tmp_path, sound):
-    """A workshop over a copy of the upstream that may be spoiled."""
+    """A context over a copy of the upstream that may be spoiled."""
     return tiny_context(tmp_path, upstream=copied(sound, tmp_path / "upstream"))
 
 
@@ -226,7 +226,7 @@ class Moody(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def moody(context):
-    """A server over the workshop's upstream, its handler, and a workshop that reads from it."""
+    """A server over the context's upstream, its handler, and a context that reads from it."""
     handler = type("MoodyOnce", (Moody,), {"served": []})
     server = http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(handler, directory=context.upstream.root)

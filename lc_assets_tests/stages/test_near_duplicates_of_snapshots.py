@@ -76,7 +76,7 @@ def dated(record):
     return msgspec.structs.replace(record, date_download=f"2023-{week // 4 + 1:02d}-03T04:05:06Z")
 
 
-def workshop_of(tmp_path, upstream, *, workers=1, token_grid=None, **settings):
+def context_of(tmp_path, upstream, *, workers=1, token_grid=None, **settings):
     made = tiny_context(
         tmp_path,
         upstream=upstream,
@@ -135,7 +135,7 @@ def pairs_of(context, snapshot):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, upstream):
-    context = workshop_of(tmp_path_factory.mktemp("made"), upstream)
+    context = context_of(tmp_path_factory.mktemp("made"), upstream)
     return context, build(context, OLD, NEW)
 
 
@@ -179,7 +179,7 @@ def test_the_newest_stays_and_everything_adds_up(made):
 
 
 def test_what_is_like_the_held_out_is_not_trained_on(tmp_path, upstream):
-    context = workshop_of(
+    context = context_of(
         tmp_path,
         upstream,
         threshold=1.0,
@@ -214,7 +214,7 @@ def test_what_is_like_the_held_out_is_not_trained_on(tmp_path, upstream):
 def test_with_the_oldest_preferred_a_newer_snapshot_changes_nothing_of_what_stands(
     tmp_path, upstream
 ):
-    context = workshop_of(tmp_path, upstream)
+    context = context_of(tmp_path, upstream)
     recipe = context.recipe
     context = replace(
         context, recipe=msgspec.structs.replace(recipe, **deduplication(recipe, prefer=("oldest",)))
@@ -237,7 +237,7 @@ def _documents(context, snapshot):
 
 
 def test_a_newer_snapshot_leaves_the_older_ones_pairs_current(tmp_path, upstream):
-    context = workshop_of(tmp_path, upstream)
+    context = context_of(tmp_path, upstream)
     build(context, OLD)
     before = context.lake.partition("near_duplicate_pairs", OLD).require().folder
     build(context, NEW)
@@ -247,7 +247,7 @@ def test_a_newer_snapshot_leaves_the_older_ones_pairs_current(tmp_path, upstream
 
 
 def test_the_same_bytes_from_two_workers_and_any_order(tmp_path, upstream, made):
-    context = workshop_of(tmp_path, upstream, workers=2)
+    context = context_of(tmp_path, upstream, workers=2)
     for snapshot in (NEW, OLD):
         stage_named("raw_snapshot").build(context, snapshot)
         stage_named("filtered_documents").build(context, snapshot)
@@ -277,12 +277,12 @@ def test_another_threshold_compares_nothing_anew(made):
 
 
 def test_it_can_be_switched_off(tmp_path, upstream):
-    built = build(workshop_of(tmp_path, upstream, near=False), OLD, NEW)
+    built = build(context_of(tmp_path, upstream, near=False), OLD, NEW)
     assert all(found.counts.dropped.keys() <= {"near heldout"} for found in built.values())
 
 
 def test_signatures_of_other_documents_are_refused(tmp_path, upstream):
-    context = workshop_of(tmp_path, upstream)
+    context = context_of(tmp_path, upstream)
     build(context, OLD)
     stricter = msgspec.structs.replace(
         context.recipe,
@@ -301,7 +301,7 @@ def test_signatures_of_other_documents_are_refused(tmp_path, upstream):
 
 
 def test_what_is_missing_or_cannot_be_meant_is_said(tmp_path, upstream):
-    context = workshop_of(tmp_path, upstream)
+    context = context_of(tmp_path, upstream)
     with pytest.raises(NotPublished, match="filtered_documents/2023-06 has not been published"):
         stage_named("near_duplicate_pairs").build(context, OLD)
     with pytest.raises(BadInput, match="is below near_duplicate_pairs.evidence_floor"):
@@ -384,7 +384,7 @@ def test_how_many_shards_are_indexed_together_changes_no_byte(tmp_path, upstream
     found = {}
     for together in (1, 9, signature_bands.FILE_DOCUMENTS):
         monkeypatch.setattr(signature_bands, "FILE_DOCUMENTS", together)
-        context = workshop_of(tmp_path / str(together), upstream)
+        context = context_of(tmp_path / str(together), upstream)
         build(context, OLD, NEW)
         found[together] = [
             context.lake.partition("near_duplicate_pairs", snapshot).require()

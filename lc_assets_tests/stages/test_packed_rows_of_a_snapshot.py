@@ -68,7 +68,7 @@ def lake(tmp_path_factory, upstream):
 
 
 def with_packing(context, **changes):
-    """The same workshop with other settings of packing."""
+    """The same context with other settings of packing."""
     packing = msgspec.structs.replace(context.recipe.packed_rows, **changes)
     return replace(context, recipe=msgspec.structs.replace(context.recipe, packed_rows=packing))
 

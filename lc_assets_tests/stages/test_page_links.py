@@ -46,7 +46,7 @@ WANTED = LongPackSettings(wanted=True)
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory):
-    """A workshop whose crawl is indexed."""
+    """A context whose crawl is indexed."""
     made = tiny_context(tmp_path_factory.mktemp("page-links"), longpack_documents=WANTED)
     for name in BEFORE:
         stage_named(name).build(made, OLD)

@@ -49,10 +49,10 @@ def _counted(server, folder, upstream):
                 "gs://crawl/lake", environment={"LC_CACHE": str(folder / of.name)}
             )  # a machine of its own
             server.requests.clear()
-            workshop = BuildContext(
+            context = BuildContext(
                 lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, executor=LocalExecutor()
             )
-            published = stage_named(of.name).build(workshop, key).published
+            published = stage_named(of.name).build(context, key).published
             built = server.requests.copy()
             server.requests.clear()
             assert every_file_is_as_published(lake.partition(of.name, key).require()).passed
@@ -102,11 +102,11 @@ def test_a_plan_asks_for_pointers_and_for_no_listing_of_files(counted, tmp_path)
         upstream = tiny_upstream(tmp_path / "upstream", snapshots=[SNAPSHOT], tags=SHARDS[1])
         recipe = tiny_recipe(tmp_path)
         lake = open_lake("gs://crawl/lake", environment={"LC_CACHE": str(tmp_path / "copies")})
-        workshop = BuildContext(
+        context = BuildContext(
             lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, executor=LocalExecutor()
         )
         for stage in ("raw_snapshot", "filtered_documents"):
-            stage_named(stage).build(workshop, SNAPSHOT)
+            stage_named(stage).build(context, SNAPSHOT)
         server.requests.clear()
         plans = plan(lake, recipe, [SNAPSHOT])
         print(f"\na plan of {len(plans)} partitions: {dict(server.requests)}")

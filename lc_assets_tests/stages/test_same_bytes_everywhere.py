@@ -207,8 +207,8 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.builders import build_all
 
 lake, upstream, recipe = sys.argv[1:]
-workshop = BuildContext(lake=Lake(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
-for name, built in build_all(workshop).items():
+context = BuildContext(lake=Lake(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
+for name, built in build_all(context).items():
     print(name, built.published.digest)
 """
 

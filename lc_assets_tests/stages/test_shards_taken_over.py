@@ -65,10 +65,10 @@ def upstream(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory, upstream) -> BuildContext:
-    """A workshop that looks for an evaluation item, so that every stage that falls into shards does
+    """A context that looks for an evaluation item, so that every stage that falls into shards does
     something.
     """
-    folder = tmp_path_factory.mktemp("workshop")
+    folder = tmp_path_factory.mktemp("context")
     evals = folder / "evals.txt"
     evals.write_text(
         "who ever saw seven zebras juggle nine violins on a quiet frozen harbour before the "

@@ -76,7 +76,7 @@ def upstream(tmp_path_factory):
     return folder
 
 
-def workshop_of(tmp_path, upstream, **settings):
+def context_of(tmp_path, upstream, **settings):
     made = tiny_context(
         tmp_path,
         upstream=upstream,
@@ -106,7 +106,7 @@ def made(tmp_path_factory, upstream):
     """Both snapshots, in files of bands of two shards or so."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(signature_bands, "FILE_DOCUMENTS", 15)
-        context = signed(workshop_of(tmp_path_factory.mktemp("made"), upstream), OLD, NEW)
+        context = signed(context_of(tmp_path_factory.mktemp("made"), upstream), OLD, NEW)
         return context, {
             snapshot: stage_named("signature_index").build(context, snapshot)
             for snapshot in (OLD, NEW)
@@ -253,7 +253,7 @@ def test_of_older_snapshots_no_list_of_files_is_held(made):
 
 
 def test_another_way_to_sign_cuts_anew_and_is_not_mixed(tmp_path, upstream):
-    context = signed(workshop_of(tmp_path, upstream), OLD, NEW)
+    context = signed(context_of(tmp_path, upstream), OLD, NEW)
     before = stage_named("signature_index").build(context, OLD)
     faster = with_recipe(context, signatures="fast")
     for snapshot in (OLD, NEW):
@@ -272,7 +272,7 @@ def test_another_way_to_sign_cuts_anew_and_is_not_mixed(tmp_path, upstream):
 
 
 def test_what_is_missing_is_said_and_nothing_is_cut_where_nothing_is_looked_for(tmp_path, upstream):
-    context = signed(workshop_of(tmp_path, upstream), OLD)
+    context = signed(context_of(tmp_path, upstream), OLD)
     with pytest.raises(NotPublished, match="signature_index/2023-06 has not been published"):
         stage_named("near_duplicate_pairs").build(context, OLD)
     off = with_recipe(context, near=False)
