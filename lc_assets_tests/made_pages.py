@@ -22,7 +22,9 @@ SETTINGS_HEAD: Final = """\
 
 A recipe is a TOML file with a section per stage, named like the stage; it needs only what differs \
 from these defaults. `target = "STAGE"` above the sections limits plans and builds to that stage and \
-those that it reads. Made by `python -m lc_assets_tests.made_pages`.
+those that it reads. With `reuses = ["LAKE", …]` a version that one of these lakes has, by the same \
+inputs, settings and code, is not made again, but published here too: so the recipes of several \
+vocabularies, a lake each, read, filter and deduplicate the texts once. Made by `python -m lc_assets_tests.made_pages`.
 """
 PER: Final = {"snapshot": "snapshot", "mix": "mix", "nothing": "–"}
 
@@ -87,7 +89,7 @@ def settings_page() -> str:
         kind = next((one for one in kinds if issubclass(one, msgspec.Struct)), None)
         if not named:
             kind = type(default)
-        if kind is None or kind is str:
+        if kind in (None, str, tuple):
             continue
         first, *_ = (inspect.getdoc(kind) or "").partition("\n\n")
         lines = "\n".join(_lines(kind, ""))

@@ -29,6 +29,7 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
+from lc_assets.builds.verified_reads import verified_reads
 from lc_assets.counts import Counts
 from lc_assets.errors import Busy, CheckFailed, DamagedInput, LcError
 from lc_assets.execution.environment import versions_of
@@ -38,6 +39,7 @@ from lc_assets.execution.on_ray import executor_at
 from lc_assets.execution.progress import Watch
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.unpacking import NeedsWorker, at_most_here
+from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.lake import Lake
 from lc_assets.lake.receipts import receipt_of, version_files
@@ -69,8 +71,8 @@ LIBRARIES = (
 
 @reported
 def build(context: BuildContext, stage: Stage, key: SnapshotId, began: Began) -> Built:
-    """Build partition ``key`` of ``stage``, unless that version is finished already; ``began`` is
-    called before it is written.
+    """Build partition ``key`` of ``stage``, unless that version is finished already, here or in a
+    lake that the recipe reuses; ``began`` is called before it is written.
 
     Raises:
         NotPublished: when an input is not published.
@@ -88,6 +90,9 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId, began: Began) ->
         if stage.remembers and stage.inputs(context.lake, context.recipe, key) != read:
             where = publishing.partition.name
             raise Busy(f"{where}: an input was published meanwhile; run this again")
+        if (found := _in_another_lake(context, publishing)) is not None:
+            with verified_reads(context.executor):
+                return Built(published=publishing.adopt(found), reused=True)
         began(fingerprint)
         if shards is None:
             n_bytes = sum(published.receipt.n_bytes for published in read.values())
@@ -114,6 +119,15 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId, began: Began) ->
         receipt = receipt_of(staging.folder, fingerprint, counts, files=files, **more)
         published = publishing.publish(receipt)
         return Built(published=published, reused=False, findings=tuple(findings))
+
+
+def _in_another_lake(context: BuildContext, publishing: Publication) -> Published | None:
+    """The same version in a lake that the recipe reuses."""
+    own = publishing.partition
+    roots = () if context.is_trial else context.recipe.reuses
+    others = (open_lake(root).partition(own.stage, own.folder.name) for root in roots)
+    found = (other.finished(publishing.version) for other in others)
+    return next((one for one in found if one is not None and not one.lost_files()), None)
 
 
 @contextlib.contextmanager

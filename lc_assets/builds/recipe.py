@@ -66,11 +66,14 @@ class Recipe(Settings):
 
     Attributes:
         target: a stage; only it and the stages that it reads are planned. Empty: all stages.
+        reuses: lakes: a version that one of them has, by the same inputs, settings and code, is not
+            made again but published here too. So several vocabularies share what leads to them.
         sources: of documents, by name; none means RedPajama-V2 at ``LC_UPSTREAM``.
         blended_mix: by the name of the mix, which is the name of a folder too.
     """
 
     target: str = ""
+    reuses: tuple[str, ...] = ()
     sources: dict[str, SourceSettings] = msgspec.field(default_factory=dict)
     raw_snapshot: RawSettings = RawSettings()
     document_signals: DocumentSignalSettings = DocumentSignalSettings()

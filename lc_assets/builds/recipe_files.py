@@ -22,6 +22,7 @@ SECTIONS = b"# The sections below are of Dagster components: their defs.yaml has
 FOLDER = "folder"
 """In a recorded recipe: the folder that relative paths are resolved against; by default its own."""
 _PATHS = (
+    ".reuses",
     ".sources.*.path",
     ".filtered_documents.lists.*",
     ".filtered_documents.models.*",

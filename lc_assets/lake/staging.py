@@ -117,6 +117,18 @@ class Publication:
             self.partition.point_at(finished, after=self.before)
         return finished
 
+    def adopt(self, published: Published) -> Published:
+        """Publish this version as another lake has it: its files under a second name (hard links,
+        or copies where none can be made), with the same receipt.
+        """
+        source = published.folder
+        with self.writing() as folder:
+            for fact in published.receipt.files:
+                make_folder((folder / fact.path).parent)
+                publish_linked(source / fact.path, folder / fact.path)
+            flush(folder)
+        return self.publish(published.receipt)
+
 
 @contextlib.contextmanager
 def publication(partition: "Partition", version: str) -> Iterator[Publication]:
@@ -143,8 +155,7 @@ def publication(partition: "Partition", version: str) -> Iterator[Publication]:
 
 
 def adopt(published: Published, partition: "Partition") -> Published:
-    """Publish a version of another lake in this one: its files under a second name (hard links, or
-    copies where none can be made), with the same receipt.
+    """Publish a version of another lake in this one, see `Publication.adopt`.
 
     Raises:
         Busy, StorageFull, NotWritable: see `publication`.
@@ -152,9 +163,4 @@ def adopt(published: Published, partition: "Partition") -> Published:
     with publication(partition, published.version) as publishing:
         if publishing.finished is not None:
             return publishing.republish(publishing.finished)
-        with publishing.writing() as folder:
-            for fact in published.receipt.files:
-                make_folder((folder / fact.path).parent)
-                publish_linked(published.only(fact.path) / fact.path, folder / fact.path)
-            flush(folder)
-        return publishing.publish(published.receipt)
+        return publishing.adopt(published)

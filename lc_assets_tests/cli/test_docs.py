@@ -45,7 +45,7 @@ def test_sections_are_named_like_stages():
     Dagster says of all of them.
     """
     others = set(Recipe.__struct_fields__) - {stage.name for stage in STAGES}
-    assert others == {"sources", "target", "dagster"}
+    assert others == {"sources", "target", "reuses", "dagster"}
 
 
 def test_stages_are_named_like_their_modules():

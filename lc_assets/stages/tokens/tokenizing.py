@@ -8,6 +8,7 @@ are replaced before that when ``[token_documents.privacy]`` names kinds, and cou
 """
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -307,8 +308,7 @@ def sequences_of(
         return [], TOO_FEW_BYTES, len(content)
     texts: Iterable[str | bytes] = [content]
     if settings.split_sentences:
-        splitting = {"keep_newlines": settings.keep_newlines}
-        texts = list(sentences_of(content.decode(), settings.split_sentences, **splitting))
+        texts = _sentences(content, settings.split_sentences, settings.keep_newlines)
     try:
         found = (
             [ids for ids in map(tokenizer.encode, texts) if len(ids)]
@@ -319,6 +319,11 @@ def sequences_of(
         return [], GAVE_UP, n_characters(content)
     n_ids = sum(map(len, found))
     return found, "" if n_ids >= least else TOO_SHORT, n_ids
+
+
+@functools.lru_cache(maxsize=1)  # one splitting for all tokenizers of a document
+def _sentences(content: bytes, language: str, keep_newlines: bool) -> list[str]:
+    return list(sentences_of(content.decode(), language, keep_newlines=keep_newlines))
 
 
 def _terms(content: bytes) -> dict[str, Any]:
