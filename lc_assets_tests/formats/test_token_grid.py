@@ -23,7 +23,13 @@ from lc_assets.formats.arrays.grid import (
     plan_bands,
     write_band,
 )
-from lc_assets.formats.arrays.grid_layout import GridLayout
+from lc_assets.formats.arrays.grid_layout import (
+    INNER_ROWS,
+    SHARD_ROWS,
+    SHARDS,
+    GridLayout,
+    shard_rows_of,
+)
 from lc_assets.formats.arrays.zstd_frames import frame_content_bytes
 from lc_assets_tests.grid_builders import ids, write_grid
 
@@ -538,3 +544,12 @@ def test_shard_rows_must_hold_whole_inner_chunks():
         BadInput, match="shard_rows must be at most inner_rows, 64, or a multiple of it, got 100"
     ):
         GridLayout(1, 64, 100, shard_rows=100)
+
+
+@pytest.mark.parametrize("n_rows", [1, 64, 65, 1000, 5000, 40_000])
+def test_a_small_array_has_shards_for_many_workers(n_rows):
+    """Nearly `SHARDS` of them, but none of less than an inner chunk."""
+    layout = GridLayout(n_rows, 64, 100, shard_rows=shard_rows_of(n_rows, INNER_ROWS))
+    n_shards = len(plan_bands(layout))
+    assert min(SHARDS // 2, -(-n_rows // INNER_ROWS)) <= n_shards
+    assert n_shards <= max(SHARDS, -(-n_rows // SHARD_ROWS))

@@ -13,9 +13,11 @@ from lc_assets.formats.arrays.grid_layout import (
     INNER_TOKENS,
     SHARD_ROWS,
     SHARD_TOKENS,
+    SHARDS,
     ZSTD_LEVEL,
     Configuration,
     GridLayout,
+    shard_rows_of,
 )
 from lc_assets.vocabulary import ROW_TOKENS
 
@@ -107,7 +109,7 @@ class GriddingSettings(Settings):
     codec: Literal["zstd", "ranked"] = "zstd"
 
     def __post_init__(self) -> None:
-        self.layout(SHARD_ROWS, vocab_size=2)
+        self.layout(SHARD_ROWS * SHARDS, vocab_size=2)
 
     def layout(
         self, n_rows: int, vocab_size: int, coder: Configuration | None = None
@@ -122,6 +124,7 @@ class GriddingSettings(Settings):
             n_rows,
             self.row_tokens,
             vocab_size,
+            shard_rows=shard_rows_of(n_rows, self.chunk_rows),
             inner_rows=self.chunk_rows,
             inner_tokens=self.chunk_tokens,
             zstd_level=self.zstd_level,

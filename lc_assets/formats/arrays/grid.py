@@ -11,7 +11,7 @@ RFC 8878 for zstd frames.
 path                content
 ==================  ================================================================================
 ``zarr.json``       metadata, below
-``c/{i}/{j}``       shard: rows 2,048 i and up, tokens 65,536 j and up
+``c/{i}/{j}``       shard: the i-th by rows, the j-th by tokens
 ==================  ================================================================================
 
 ==================  ================================================================================
@@ -19,8 +19,8 @@ metadata            value
 ==================  ================================================================================
 shape               (rows, row_tokens); zero rows are allowed
 data type           uint16 for vocabularies of up to 65,535 ids, else uint32
-shard               2,048 × 65,536, and smaller if the array is smaller (`GridLayout`); readers take
-                    it from here
+shard               2,048 × 65,536, and smaller if the array is smaller (`shard_rows_of`); readers
+                    take it from here
 inner chunk         64 × 1,024 by default: 128 KiB of uint16; readers take it from here
 codecs              little-endian bytes; zstd level 4, with its checksum, or `formats.arrays.ranked`
 fill value          the data type's largest number, not a token: rows that are missing read as

@@ -26,6 +26,8 @@ FORMAT_VERSION = 2
 
 SHARD_ROWS = 2048
 SHARD_TOKENS = 65_536
+SHARDS = 16
+"""Shards of an array that is too small for as many full ones: workers write one each."""
 INNER_ROWS = 64
 """Rows of an inner chunk. A walk with long contexts keeps as many rows decoded, 84 times as many
 over 84 interleaved arrays (docs/chunking.md).
@@ -52,6 +54,15 @@ def grid_dtype(vocab_size: int) -> np.dtype[Any]:
     (dtype('uint16'), dtype('uint32'))
     """
     return np.dtype(np.uint16 if vocab_size <= np.iinfo(np.uint16).max else np.uint32)
+
+
+def shard_rows_of(n_rows: int, inner_rows: int, most: int = SHARD_ROWS) -> int:
+    """Rows of a shard: a sixteenth of the array's, in whole inner chunks, and at most ``most``.
+
+    >>> shard_rows_of(340, 64), shard_rows_of(5000, 64), shard_rows_of(100_000, 64)
+    (64, 320, 2048)
+    """
+    return min(max(-(-n_rows // (inner_rows * SHARDS)), 1) * inner_rows, most)
 
 
 class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

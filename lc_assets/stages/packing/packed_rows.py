@@ -157,7 +157,7 @@ STAGE = Stage(
         "Rows of fixed length filled with documents of any length: Zarr, Megatron files, "
         "and spans for masks."
     ),
-    code_version="5",
+    code_version="6",
     reads={"packing_tokens": SAME_SNAPSHOT, "heldout_pairs": SAME_SNAPSHOT.only_if(are_held_out)},
     params=_params,
     checks=(

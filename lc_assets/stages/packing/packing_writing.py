@@ -27,6 +27,7 @@ from lc_assets.formats.arrays.grid_layout import (
     SHARD_TOKENS,
     GridLayout,
     grid_dtype,
+    shard_rows_of,
 )
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.corpora.containers import CorpusDocument, write_corpus
@@ -104,7 +105,9 @@ def layout_of(n_rows: int, row_tokens: int, n_ids: int) -> GridLayout:
     block stays in memory.
     """
     rows = SHARD_ROWS * SHARD_TOKENS // row_tokens // INNER_ROWS * INNER_ROWS
-    return GridLayout(n_rows, row_tokens, n_ids, shard_rows=min(max(rows, INNER_ROWS), SHARD_ROWS))
+    most = min(max(rows, INNER_ROWS), SHARD_ROWS)
+    shard_rows = shard_rows_of(n_rows, INNER_ROWS, most)
+    return GridLayout(n_rows, row_tokens, n_ids, shard_rows=shard_rows)
 
 
 def write_plan(

@@ -2,7 +2,7 @@
 written as Zarr.
 
 The plan is a table, ``rows.parquet`` (`lc_assets.stages.rows.row_plans`), written first; then
-blocks of 2,048 rows are written in a loop. A longer document may give several rows; tokens after
+workers write blocks of at most 2,048 rows. A longer document may give several rows; tokens after
 its last row are counted.
 """
 
@@ -329,7 +329,7 @@ STAGE = Stage(
         "Rows of equal length (65,536 tokens by default) of one snapshot: shuffled, "
         "rolled and split, as Zarr, with their documents."
     ),
-    code_version="4",
+    code_version="5",
     reads={"token_documents": SAME_SNAPSHOT, "heldout_pairs": SAME_SNAPSHOT.only_if(are_held_out)},
     params=lambda recipe, _: _params(recipe.token_grid),
     checks=(
