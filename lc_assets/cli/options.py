@@ -116,8 +116,7 @@ Source = Annotated[
     Path | None,
     Option(
         "--from",
-        help="Folder of .txt, .md or .rst files; by default the documentation of installed "
-        "packages.",
+        help="Folder of .txt, .md or .rst files; by default novels that come with the package.",
     ),
 ]
 TextField = Annotated[

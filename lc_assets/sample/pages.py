@@ -110,8 +110,8 @@ class Texts:
 
     Attributes:
         pages: in their order.
-        sources: versions of packages, or digests of files, by name.
-        skipped: names of unused packages or files, by reason.
+        sources: digests of the pages, by file or address.
+        skipped: names of unused files, by reason.
     """
 
     pages: Sequence[Page]

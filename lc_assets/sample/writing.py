@@ -15,6 +15,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -37,13 +38,13 @@ from lc_assets.sample.pages import (
     fraction,
     plan_sample,
 )
+from lc_assets.sample.prose import page_signals
 from lc_assets.sample.web import fetched_pages, write_crawl
 from lc_assets.sources.redpajama_v2 import (
     listing_path,
     part_path,
     write_listing,
 )
-from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard, SnapshotId, parse_snapshot
 
 REPORT = "sample.json"
@@ -66,7 +67,7 @@ class SampleReport(msgspec.Struct, frozen=True, kw_only=True):
         documents: how many pages, duplicates and excerpts it has.
         listed_duplicates: how many documents the duplicates files name: copies, and pages with the
             same text.
-        sources: sources of the pages: versions of packages, digests of files.
+        sources: digests of the pages, by file or address.
         skipped: unused sources, by reason.
         finished: whether everything was written.
     """
@@ -214,10 +215,8 @@ def _write_snapshot(task: SnapshotTask) -> None:
         with publish(task.target / part_path("documents", shard)) as staging:
             write_documents(staging, records)
         with publish(task.target / part_path("signals", shard)) as staging:
-            rows = [
-                (line, record, signals_of(record.raw_content))
-                for line, record in enumerate(records)
-            ]
+            signals = map(page_signals, pages)
+            rows = zip(count(), records, signals, strict=False)
             write_signals(staging, shard, rows)
         with publish(task.target / part_path("duplicates", shard)) as staging:
             write_duplicates(staging, shard, task.listed[shard])

@@ -10,7 +10,6 @@ from collections.abc import Callable
 import pytest
 
 from lc_assets.formats.archives.captures import matches
-from lc_assets.sample.prose import prose_lines
 from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
 from lc_assets.text.links.page_keys import surt
 from lc_assets.text.privacy.personal import KINDS, find_personal
@@ -24,7 +23,6 @@ from lc_assets_tests.text.test_concept_words import HOSTILE as MENTIONS, SPECIAL
 from lc_assets_tests.text.test_privacy import HOSTILE as PRIVATE
 from lc_assets_tests.text.test_surt import HOSTILE as ADDRESSES
 
-MARKUP = ["`", "*", "[", "<", "|", "![", "`<", " ", "#", ":a:`", "(((", "- ", ">>> ", "\t", "a: "]
 TIMES_LONGER = 4
 MOST_TIMES_SLOWER = 9
 """Linear is four, quadratic sixteen."""
@@ -74,7 +72,6 @@ CASES: list[tuple[str, Callable[[str], object], Callable[[int], str], int]] = [
         )
         for piece in PRIVATE
     ),
-    *((f"prose in {sign!a}", prose_lines, of_piece(sign), 50_000) for sign in MARKUP),
     *((f"the key of {part!a}", address, of_piece(part), 2_000) for part in ADDRESSES),
     *(
         (

@@ -25,7 +25,7 @@ from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.receipts import decode_json
 from lc_assets.loaders.rows import open_rows
 from lc_assets.sample.pages import texts_of_folder
-from lc_assets.sample.prose import installed_prose
+from lc_assets.sample.prose import novels
 from lc_assets.sample.writing import (
     DEFAULT_SEED,
     DEFAULT_SNAPSHOTS,
@@ -133,7 +133,7 @@ def demo(
         Option(min=8, help="Tokens of a row; fewer make more rows of the same texts."),
     ] = ROW_TOKENS,
 ) -> None:
-    """Build the whole chain over a sample of real prose, or over your own documents, through
+    """Build the whole chain over a sample of novels, or over your own documents, through
     Dagster, and print a report.
 
     The sample is two small crawl snapshots with duplicates. Documents of a folder (JSON lines,
@@ -223,7 +223,7 @@ def write_and_show_sample(
     executor = executor_of(workers)
     report = write_sample(
         out,
-        texts=installed_prose(executor=executor) if source is None else texts_of_folder(source),
+        texts=novels() if source is None else texts_of_folder(source),
         executor=executor,
         snapshots=snapshots or DEFAULT_SNAPSHOTS,
         seed=DEFAULT_SEED if seed is None else seed,
@@ -234,7 +234,7 @@ def write_and_show_sample(
         + f"; {report.listed_duplicates:,} are listed as duplicates"
     )
     skipped = ", ".join(f"{len(names):,} {reason}" for reason, names in report.skipped.items())
-    say(f"Read {len(report.sources):,} sources; not used: {skipped or 'nothing'}")
+    say(f"Read {len(report.sources):,} texts; not used: {skipped or 'nothing'}")
     return report
 
 

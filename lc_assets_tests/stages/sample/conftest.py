@@ -1,4 +1,4 @@
-"""A tiny folder of installed packages, a tiny folder of books, and reading a sample back."""
+"""A tiny folder of books, and reading a sample back."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,53 +22,6 @@ def sentence(number: int) -> str:
         f"The {first} by the {rest[0]} {rest[1]} had {rest[2]} {rest[3]} and a {rest[4]} "
         f"{rest[5]} door."
     )
-
-
-@pytest.fixture
-def installed(tmp_path: Path) -> Path:
-    """A folder into which two packages are installed: ``tea``, which is well documented, and
-    ``cup``, which is not.
-    """
-    site = tmp_path / "site"
-    module = (
-        '"""{0}"""\n\n\ndef pour(cup):\n    """{1}\n\n    >>> pour("blue")\n    """\n    # '
-        "{2}\n    # {3}\n    return cup\n"
-    )
-    texts = {
-        f"tea/part{part}.py": module.format(*map(sentence, range(9 * part, 9 * part + 4)))
-        for part in range(9)
-    }
-    texts |= {
-        "tea/broken.py": '"""Never read.',
-        "tea/tests/test_tea.py": module.format(*map(sentence, range(90, 94))),
-    }
-    _install(site, "tea", "Project-URL: Homepage, https://tea.example", texts)
-    _install(
-        site,
-        "cup",
-        "Project-URL: Download, https://index.example/project/cup",
-        {"cup.py": "KIND = 1\n"},
-    )
-    return site
-
-
-def _install(site: Path, name: str, address: str, files: dict[str, str]) -> None:
-    about = " ".join(map(sentence, range(100, 106)))
-    info = f"{name}-1.0.dist-info"
-    files = files | {
-        f"{info}/METADATA": (
-            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{address}\n\n{name}: {about}\n"
-        ),
-        f"{info}/licenses/LICENSE": "\n\n".join(
-            ["Licence of us all", *map(sentence, range(200, 205))]
-        ),
-    }
-    files[f"{info}/RECORD"] = "".join(
-        f"{path},,\n" for path in [*files, f"../../bin/{name}", f"{info}/RECORD"]
-    )
-    for path, text in files.items():
-        (site / path).parent.mkdir(parents=True, exist_ok=True)
-        (site / path).write_text(text, encoding="utf-8")
 
 
 @pytest.fixture
