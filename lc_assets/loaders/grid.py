@@ -112,12 +112,18 @@ class WalkingLoader(SteppedLoader[Step]):
         self.batch_rows, self.context_tokens, self.lanes = batch_rows, context_tokens, lanes
         self.row_blocks, self.dropped_rows = divmod(rows.n_rows, batch_rows)
         shared = ("the rows of a batch", batch_rows) if lanes == 1 else ("the lanes", lanes)
-        self.share_of(shared[1], f"{shared[0]}, {shared[1]:,},")
-        if isinstance(rows, ZarrRows | InterleavedRows):
-            blocks, _ = self.part_of(0)
-            rows.make_room(
-                len(blocks[0]), context_tokens, n_ahead=self.prefetch, n_places=len(blocks)
-            )
+        n_mine = self.share_of(shared[1], f"{shared[0]}, {shared[1]:,},")
+        # Of this rank's parts of a step: first rows in step 0, rows, and rows to the next step.
+        if lanes == 1:
+            self._tops, self._height, self._down = [self.rank * n_mine], n_mine, batch_rows
+        else:
+            self._height = self._down = batch_rows // lanes
+            mine = range(self.rank * n_mine, (self.rank + 1) * n_mine)
+            self._tops = [lane * self.row_blocks * self._down for lane in mine]
+        self._filling = rows if isinstance(rows, ZarrRows | InterleavedRows) else None
+        if self._filling is not None:
+            how = {"n_ahead": self.prefetch, "n_places": len(self._tops)}
+            self._filling.make_room(self._height, context_tokens, **how)
 
     def __len__(self) -> int:
         return self.row_blocks * (self.rows.row_tokens // self.context_tokens)
@@ -129,18 +135,17 @@ class WalkingLoader(SteppedLoader[Step]):
         Raises:
             IndexError: if the step is negative or beyond the last.
         """
+        column, down = self._place_of(step)
+        left = column * self.context_tokens
+        blocks = [range(down + top, down + top + self._height) for top in self._tops]
+        return blocks, range(left, left + self.context_tokens)
+
+    def _place_of(self, step: int) -> tuple[int, int]:
+        """The column of a step, and its rows' distance from those of the column's first step."""
         if not 0 <= operator.index(step) < len(self):
             raise IndexError(f"no step {step:,}: there are {len(self):,}, numbered from 0")
         column, block = divmod(step, self.row_blocks)
-        if self.lanes == 1:
-            height = self.batch_rows // self.n_ranks
-            tops = [block * self.batch_rows + self.rank * height]
-        else:
-            height, n_mine = self.batch_rows // self.lanes, self.lanes // self.n_ranks
-            mine = range(self.rank * n_mine, (self.rank + 1) * n_mine)
-            tops = [(lane * self.row_blocks + block) * height for lane in mine]
-        left = column * self.context_tokens
-        return [range(top, top + height) for top in tops], range(left, left + self.context_tokens)
+        return column, block * self._down
 
     def rows_of(self, step: int) -> list[int]:
         """Positions of a step's rows in the data set, for `loaders.provenance`.
@@ -161,11 +166,6 @@ class WalkingLoader(SteppedLoader[Step]):
         }
 
     @cached_property
-    def _filling(self) -> ZarrRows | InterleavedRows | None:
-        """The rows, if they can be read into an array."""
-        return self.rows if isinstance(self.rows, ZarrRows | InterleavedRows) else None
-
-    @cached_property
     def _dtype(self) -> np.dtype[Any]:
         if self._filling is not None:
             return self._filling.dtype
@@ -173,19 +173,19 @@ class WalkingLoader(SteppedLoader[Step]):
 
     def _read(self, step: int) -> Batch:
         """A step's inputs and targets, both views of one array."""
-        blocks, tokens = self.part_of(step)
-        height = len(blocks[0])
-        both = np.empty((len(blocks) * height, 1 + len(tokens)), self._dtype)
+        column, down = self._place_of(step)
+        height, left = self._height, column * self.context_tokens
+        both = np.empty((len(self._tops) * height, 1 + self.context_tokens), self._dtype)
         both[:, 0] = self.first_token
-        for number, rows in enumerate(blocks):
-            out = both[number * height : (number + 1) * height, 1:]
+        targets = both[:, 1:]
+        for number, top in enumerate(self._tops):
+            out = targets[number * height : (number + 1) * height]
             if self._filling is not None:
-                self._filling.read_into(out, rows.start, tokens.start)
+                self._filling.read_into(out, down + top, left)
             else:
-                out[...] = self.rows.read(
-                    slice(rows.start, rows.stop), slice(tokens.start, tokens.stop)
-                )
-        return Batch(both[:, :-1], both[:, 1:])
+                rows = slice(down + top, down + top + height)
+                out[...] = self.rows.read(rows, slice(left, left + self.context_tokens))
+        return Batch(both[:, :-1], targets)
 
 
 class GridLoader(WalkingLoader[Batch]):

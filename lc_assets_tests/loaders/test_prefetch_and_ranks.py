@@ -233,11 +233,9 @@ def test_reading_ahead_keeps_the_contract(tmp_path):
 class Unfair(GridLoader):
     """Gives every rank the same rows, or forgets its position, or reads ahead out of order."""
 
-    def __init__(self, *args, fault, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(self, *args, fault, rank, **kwargs):
+        super().__init__(*args, rank=0 if fault == "all the same" else rank, **kwargs)
         self.fault = fault
-        self.true_rank = self.rank
-        self.rank = 0 if fault == "all the same" else self.rank
 
     def __getitem__(self, step):
         return super().__getitem__(

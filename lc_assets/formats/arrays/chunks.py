@@ -259,7 +259,7 @@ def fill(
         band_of: reads adjacent chunks; see `ChunkedArray.band`.
         most_chunks: how many it may read at once; if a row needs more, they are read one by one.
     """
-    (down, across), (n_rows, n_tokens) = chunk_shape, out.shape
+    (down, across), n_tokens = chunk_shape, out.shape[1]
     first, inside = divmod(left, across)
     last = (left + n_tokens - 1) // across + 1
     if last - first > max(most_chunks, 1):
@@ -267,12 +267,11 @@ def fill(
             begin, end = max(column * across, left), min((column + 1) * across, left + n_tokens)
             fill(out[:, begin - left : end - left], top, begin, chunk_shape, band_of)
         return
-    done = 0
-    while done < n_rows:
-        row, begin = divmod(top + done, down)
-        n = min(down - begin, n_rows - done)
-        copy_out(band_of(row, first, last), begin, inside, out[done : done + n])
-        done += n
+    row, begin = divmod(top, down)
+    while len(out) > (n := down - begin):
+        copy_out(band_of(row, first, last), begin, inside, out[:n])
+        row, begin, out = row + 1, 0, out[n:]
+    copy_out(band_of(row, first, last), begin, inside, out)
 
 
 def copy_out(band: TokenArray, top: int, left: int, out: TokenArray) -> None:
