@@ -111,19 +111,23 @@ class WalkingLoader(SteppedLoader[Step]):
         self.rows, self.first_token = rows, first_token
         self.batch_rows, self.context_tokens, self.lanes = batch_rows, context_tokens, lanes
         self.row_blocks, self.dropped_rows = divmod(rows.n_rows, batch_rows)
-        shared = ("the rows of a batch", batch_rows) if lanes == 1 else ("the lanes", lanes)
-        n_mine = self.share_of(shared[1], f"{shared[0]}, {shared[1]:,},")
         # Of this rank's parts of a step: first rows in step 0, rows, and rows to the next step.
-        if lanes == 1:
-            self._tops, self._height, self._down = [self.rank * n_mine], n_mine, batch_rows
-        else:
-            self._height = self._down = batch_rows // lanes
-            mine = range(self.rank * n_mine, (self.rank + 1) * n_mine)
-            self._tops = [lane * self.row_blocks * self._down for lane in mine]
+        self._tops, self._height, self._down = self._parts()
         self._filling = rows if isinstance(rows, ZarrRows | InterleavedRows) else None
         if self._filling is not None:
             how = {"n_ahead": self.prefetch, "n_places": len(self._tops)}
             self._filling.make_room(self._height, context_tokens, **how)
+
+    def _parts(self) -> tuple[list[int], int, int]:
+        if self.lanes == 1:
+            n_mine = self.share_of(self.batch_rows, f"the rows of a batch, {self.batch_rows:,},")
+            return [self.rank * n_mine], n_mine, self.batch_rows
+        n_mine = self.share_of(self.lanes, f"the lanes, {self.lanes:,},")
+        height, mine = (
+            self.batch_rows // self.lanes,
+            range(self.rank * n_mine, (self.rank + 1) * n_mine),
+        )
+        return [lane * self.row_blocks * height for lane in mine], height, height
 
     def __len__(self) -> int:
         return self.row_blocks * (self.rows.row_tokens // self.context_tokens)
