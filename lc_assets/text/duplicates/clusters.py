@@ -107,7 +107,8 @@ def star_pairs(members: Numbers, starts: Numbers, centres: int) -> tuple[Numbers
     [[1, 1, 5, 1, 5], [5, 7, 7, 9, 9]]
     """
     n_pairs = 0
-    for size in np.diff(starts):
+    for bucket in range(len(starts) - 1):
+        size = starts[bucket + 1] - starts[bucket]
         n_centres = min(size, centres)
         n_pairs += n_centres * (n_centres - 1) // 2 + (size - n_centres) * n_centres
     left, right = np.empty(n_pairs, np.int64), np.empty(n_pairs, np.int64)
