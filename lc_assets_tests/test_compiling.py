@@ -116,10 +116,8 @@ def test_a_cached_result_is_used_only_for_the_same_kernels_in_all_folders(tmp_pa
 
 def test_a_fingerprint_holds_for_another_process():
     """It depends on nothing but code and constants."""
-    code = "from lc_assets.text.signals.scores import compute_scores; "
-    code += (
-        "from lc_assets.compiling import fingerprint; print(fingerprint(compute_scores.py_func))"
-    )
+    code = "from lc_assets.text.signals.scores import score_words_of_each as kernel; "
+    code += "from lc_assets.compiling import fingerprint; print(fingerprint(kernel.py_func))"
     runs = {
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
         for _ in range(2)

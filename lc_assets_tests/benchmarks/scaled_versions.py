@@ -27,8 +27,8 @@ from lc_assets.sources.opening import known_snapshots
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import document_signatures as signing, removals
 from lc_assets.stages.documents import document_keys as keying, sweeping
+from lc_assets.stages.documents.kept_lines import schema_of
 from lc_assets.stages.documents.measuring import rules_of
-from lc_assets.stages.documents.shard_filtering import schema_of
 from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.text.duplicates.minhash import RPV2

@@ -15,9 +15,10 @@ from lc_assets.builds.settings.documents import FilteringSettings
 from lc_assets.builds.tables import COMPRESSION, DROPPED, FILTERED
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.redpajama_v2 import part_path
+from lc_assets.stages.documents.kept_lines import schema_of
 from lc_assets.stages.documents.measuring import rules_of
 from lc_assets.stages.documents.raw_snapshot import ShardFiles
-from lc_assets.stages.documents.shard_filtering import filter_shard, schema_of
+from lc_assets.stages.documents.shard_filtering import filter_shard
 from lc_assets.stages.documents.shard_inputs import ShardTask
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.benchmarks.crawl import crawl_texts, write_crawl

@@ -351,7 +351,7 @@ def test_a_failed_audit_fails_the_run_and_publishes_nothing(location, monkeypatc
     location.run("snapshot", NEW)
     before = location.lake.partition("filtered_documents", NEW).require()
     monkeypatch.setattr(
-        "lc_assets.stages.documents.shard_filtering.described",
+        "lc_assets.stages.documents.kept_lines.described",
         lambda *_: {"id": "2023-06/0000/en_head.json.gz/0", "raw_content": "x"},
     )
     location.change_recipe(

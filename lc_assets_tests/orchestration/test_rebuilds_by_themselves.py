@@ -438,7 +438,7 @@ def test_an_audit_that_fails_is_not_repeated_not_even_by_night(built, monkeypatc
     lies.
     """
     monkeypatch.setattr(
-        "lc_assets.stages.documents.shard_filtering.described",
+        "lc_assets.stages.documents.kept_lines.described",
         lambda *_: {"id": f"{NEW}/0000/en_head.json.gz/0", "raw_content": "x"},
     )
     built.change_recipe(filtered_documents=filtering_with(built, min_words=41))

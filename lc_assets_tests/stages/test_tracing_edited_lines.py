@@ -13,7 +13,7 @@ from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.lists.rule_files import read_rules
 from lc_assets.formats.tokenizers.gpt2 import gpt2_encoding
 from lc_assets.lake.lake import Lake
-from lc_assets.stages.documents.shard_filtering import schema_of
+from lc_assets.stages.documents.kept_lines import schema_of
 from lc_assets.stages.lineage.characters import characters_of
 from lc_assets.stages.lineage.spans import spans_of_packed_row
 from lc_assets_tests.file_runs import run, version_in

@@ -21,7 +21,9 @@ from lc_assets.text.signals.signals import (
     measure_signals,
     measure_words,
     signals_of,
+    signals_of_each,
 )
+from lc_assets.text.texts import Texts
 from lc_assets.text.words import fold
 from lc_assets_tests.reference.redpajama_signals import slow_signals
 from lc_assets_tests.reference.signals import read_document, signals_of_document
@@ -113,7 +115,7 @@ def test_the_compiled_loops_are_the_plain_twin(text):
         read_document(text), LISTS, language="en", source_domain="example.org"
     )
     assert repr(fast) == repr(plain)
-    whole, words = measure_signals(text).scalars, measure_words(text)
+    whole, words = signals_of_each(Texts([text]), [""]).columns(), measure_words(Texts([text]))
     assert repr(words) == repr({name: whole[name] for name in whole if name in WORD_SIGNALS})
     if len(text) < 1000:
         listed = {
@@ -124,6 +126,19 @@ def test_the_compiled_loops_are_the_plain_twin(text):
         slow = slow_signals(text, source_domain="example.org", **listed)
         assert repr({name: slow[name] for name in fast}) == repr(fast)
         assert fast.keys() == slow.keys()
+
+
+@given(st.lists(texts(), min_size=1, max_size=5))
+@example(["", "ΑΣ", "\n", "a", "ΑΣ b", "", "The end.\n\n• b\n"])
+def test_together_texts_have_the_signals_that_they_have_alone(some):
+    """Also those that are folded by Python, before and after others, and without a line or word."""
+    measured = signals_of_each(Texts(some), ["example.org"] * len(some), LISTS, language="en")
+    alone = [measure_signals(it, LISTS, language="en", source_domain="example.org") for it in some]
+    for together, one in zip(measured.each(), alone, strict=True):
+        assert repr(together.spans()) == repr(one.spans())
+        assert together.scalars == one.scalars
+    words = measure_words(Texts(some))
+    assert all(np.array_equal(measured.columns()[name], words[name], True) for name in words)
 
 
 def test_a_signal_without_its_list_is_absent():
@@ -252,9 +267,9 @@ def test_words_are_numbered_some_at_a_time(n_words):
 def test_a_long_text_has_the_signals_of_any(monkeypatch):
     """Its normalized form is let go of before its n-grams are counted."""
     text = "One day, {two}.\n" * 50 + "ONE day, two days? 3 nights!"
-    short, words = repr(signals_of(text)), repr(measure_words(text))
+    short, words = repr(signals_of(text)), repr(measure_words(Texts([text])))
     monkeypatch.setattr(signals, "_LONG", 0)
-    assert (repr(signals_of(text)), repr(measure_words(text))) == (short, words)
+    assert (repr(signals_of(text)), repr(measure_words(Texts([text])))) == (short, words)
 
 
 def test_ten_megabytes_in_one_line():

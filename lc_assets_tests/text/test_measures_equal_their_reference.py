@@ -1,6 +1,7 @@
 """Counts of words, lines and n-grams equal their reference on any text, in linear time."""
 
 import re
+from dataclasses import astuple
 from itertools import pairwise
 from statistics import median
 
@@ -13,8 +14,9 @@ from lc_assets.errors import BadInput
 from lc_assets.text.characters import N_CODE_POINTS
 from lc_assets.text.hashing import absorb
 from lc_assets.text.measures import lines, ngrams
-from lc_assets.text.measures.measures import Reading, measure
-from lc_assets.text.measures.ngrams import DUPLICATE_LENGTHS, TOP_LENGTHS
+from lc_assets.text.measures.measures import measure
+from lc_assets.text.measures.ngrams import DUPLICATE_LENGTHS, TOP_LENGTHS, GramCounts
+from lc_assets.text.measures.reading import Reading
 from lc_assets.text.measures.words import (
     MAX_BYTES,
     WORD_KINDS,
@@ -22,6 +24,7 @@ from lc_assets.text.measures.words import (
     require_measurable,
 )
 from lc_assets.text.numbering import hash_bytes, number_pieces
+from lc_assets.text.texts import Texts
 from lc_assets.text.words import fold
 from lc_assets_tests.reference.measures import (
     count_grams,
@@ -65,41 +68,58 @@ def texts() -> st.SearchStrategy[str]:
     return hostile_text() | few | st.lists(st.sampled_from(LONG), max_size=60).map("".join)
 
 
-def same_words(text: str, kind: str) -> None:
-    """Compare everything that is counted of a text's words."""
-    words, plain = read_words(text, kind), words_of(text, kind)
-    data, ends = words.joined.tobytes(), words.ends.tolist()
-    spelt = [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
-    assert spelt == plain
-    assert np.diff(words.chars).tolist() == list(map(len, plain))
-    assert words.counts == count_words(plain)
-    reading = Reading(text, text, None, kind, max(LENGTHS))
-    assert {n: reading.grams[n] for n in LENGTHS} == count_grams(plain, LENGTHS)
-    assert {n: reading.n_chars_seen(n) for n in LENGTHS} == seen_before_chars(plain, LENGTHS)
-    (found,) = measure(text, [f"median_word_length:{kind}"]).values()
-    assert found == (median(map(len, plain)) if plain else None)
+def read_each(texts: list[str], kind: str) -> Reading:
+    """The texts, measured together."""
+    return Reading(Texts(texts), texts, [None] * len(texts), kind, max(LENGTHS))
 
 
-@given(texts())
-@example("\x00the be")  # a leading NUL is part of its word
-@example("")
-def test_words_and_grams(text):
-    """The words, their counts, and both kinds of repeated n-grams."""
+def of_each(counts):
+    """Counts of each of several texts, as the reference has them of one."""
+    return [type(counts)(*found) for found in np.array(tuple(counts)).T.tolist()]
+
+
+def same_words(texts: list[str], kind: str) -> None:
+    """Compare everything that is counted of the words of some texts."""
+    reading, plain = read_each(texts, kind), [words_of(text, kind) for text in texts]
+    for words, own in zip(reading.words.each(), plain, strict=True):
+        data, ends = words.joined.tobytes(), words.ends.tolist()
+        spelt = [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
+        assert spelt == own
+        assert np.diff(words.chars).tolist() == list(map(len, own))
+    assert of_each(reading.words.counts) == list(map(count_words, plain))
+    for n in LENGTHS:
+        grams = [GramCounts(*counts) for counts in np.array(astuple(reading.grams[n])).T.tolist()]
+        assert grams == [count_grams(own, [n])[n] for own in plain]
+        seen = [seen_before_chars(own, [n])[n] for own in plain]
+        assert reading.n_chars_seen(n).tolist() == seen
+    found = [measure(text, [f"median_word_length:{kind}"]) for text in texts]
+    expected = [median(map(len, own)) if own else None for own in plain]
+    assert [value for values in found for value in values.values()] == expected
+
+
+@given(st.lists(texts(), min_size=1, max_size=3))
+@example(["\x00the be"])  # a leading NUL is part of its word
+@example([""])
+@example(["", "the be", "", "\u03a3 \u03a3", "the", ""])
+def test_words_and_grams(texts):
+    """The words, their counts, and both kinds of repeated n-grams, of texts that are measured
+    together.
+    """
     for kind in WORD_KINDS:
-        same_words(text, kind)
+        same_words(texts, kind)
 
 
-@given(texts())
-@example(" \n\n a \n\n \n\n b\n\n a")
-def test_lines(text):
-    """Lines of every kind, and paragraphs."""
-    assert lines.count_lines(text) == count_lines(text)
+@given(st.lists(texts(), min_size=1, max_size=5))
+@example([" \n\n a \n\n \n\n b\n\n a", "", "\n", "a"])
+def test_lines(texts):
+    """Lines of every kind, and paragraphs, of texts that are measured together."""
+    assert of_each(lines.count_lines(Texts(texts))) == list(map(count_lines, texts))
 
 
 def test_joined_words_are_compared_as_text():
     """1 11 and 11 1 are the same when nothing lies between the words."""
     text = "1 11 1 1 1 x 11 1 1 1 1 y"
-    reading = Reading(text, text, None, "raw", 5)
+    reading = read_each([text], "raw")
     assert reading.n_chars_seen(5) == 6
     assert reading.grams[5].repeated_chars == 0
 
@@ -113,13 +133,14 @@ def test_every_character_is_read_alike():
         map(chr, range(0xA000, 0xE000))
     )
     for kind in WORD_KINDS:
-        assert read_words(text, kind).counts == count_words(words_of(text, kind))
-    assert lines.count_lines(text) == count_lines(text)
+        counts = read_words(Texts([text]), kind).counts
+        assert of_each(counts) == [count_words(words_of(text, kind))]
+    assert of_each(lines.count_lines(Texts([text]))) == [count_lines(text)]
 
 
 def test_a_text_that_is_too_long_is_refused():
     with pytest.raises(BadInput, match="measures take at most"):
-        require_measurable(np.broadcast_to(np.uint8(0), MAX_BYTES + 1))
+        require_measurable(np.array([7, MAX_BYTES + 8]))
 
 
 def colliding(n_pieces: int) -> NDArray[np.uint8]:
@@ -153,7 +174,7 @@ def test_many_of_the_same_are_measured(piece):
     """400,000 pieces; quadratic loops would take minutes."""
     text = piece * 400_000
     for kind in WORD_KINDS:
-        reading = Reading(text, text, None, kind, max(LENGTHS))
+        reading = read_each([text], kind)
         assert len(reading.grams) == max(LENGTHS) + 1
         assert all(reading.n_chars_seen(length) >= 0 for length in LENGTHS)
-    lines.count_lines(text)
+    lines.count_lines(Texts([text]))

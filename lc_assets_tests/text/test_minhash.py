@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from lc_assets.text.duplicates import minhash
 from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import BANDS, FAST, RPV2, signature
-from lc_assets.text.words import normalized_utf8
+from lc_assets.text.folding import normalized_utf8
 from lc_assets_tests.reference.minhash import bands_of, estimated_similarity, plain_signature
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 

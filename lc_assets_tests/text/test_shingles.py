@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-from lc_assets.text import words
+from lc_assets.text import folding
 from lc_assets.text.duplicates.keys import (
     Shingles,
     content_key,
@@ -19,7 +19,8 @@ from lc_assets.text.duplicates.keys import (
     shingled,
     text_key,
 )
-from lc_assets.text.words import fold, normalize, normalized_utf8
+from lc_assets.text.folding import normalized_utf8
+from lc_assets.text.words import fold, normalize
 from lc_assets_tests.reference.minhash import plain_grams
 from lc_assets_tests.strategies import TRICKY_CHARACTERS
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
@@ -70,7 +71,7 @@ def test_folding_in_pieces_is_folding_at_once(text, n_bytes):
     space at a cut.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(words, "_PIECE_BYTES", n_bytes)
+        patch.setattr(folding, "_PIECE_BYTES", n_bytes)
         assert bytes(normalized_utf8(text)) == normalize(text).encode("utf-8", "surrogatepass")
 
 

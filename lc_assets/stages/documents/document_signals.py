@@ -6,6 +6,9 @@ Values that rules test, stored so that other thresholds need no text (``NAME.val
 
 import contextlib
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -36,6 +39,7 @@ from lc_assets.publishing import gzipped, publish
 from lc_assets.sources.settings import source_of_key
 from lc_assets.stages.documents.measuring import (
     Document,
+    in_batches,
     lists_of,
     models_of,
     numbers_of,
@@ -53,7 +57,8 @@ from lc_assets.stages.documents.shard_inputs import (
 from lc_assets.text.rules.columns import require_computable
 from lc_assets.text.rules.models import NO_MODELS
 from lc_assets.text.signals.names import WordLists
-from lc_assets.text.signals.signals import measure_signals
+from lc_assets.text.signals.signals import signals_of_each
+from lc_assets.text.texts import Texts
 
 LINES_SUFFIX = ".signals.json.gz"
 BYTES = "bytes of text"
@@ -108,17 +113,20 @@ def compute_shard(task: ShardTask) -> Counts:
             if task.lines:
                 draft = stack.enter_context(publish(task.folder / f"{task.name}{LINES_SUFFIX}"))
                 lines = stack.enter_context(gzipped(draft))
-            for line, name, document in records_of(task, models):
-                if isinstance(document, Unread):
-                    dropped[document.why] += 1
-                    continue
-                n_kept += 1
+            for batch in in_batches(records_of(task, models)):
+                dropped.update(it.why for _, _, it in batch if isinstance(it, Unread))
+                records = [it for _, _, it in batch if not isinstance(it, Unread)]
+                names = [(at, name) for at, name, it in batch if not isinstance(it, Unread)]
+                n_kept += len(records)
                 if table is not None:
-                    values = numbers_of(document, task.columns, task.rules, lists, models)
-                    found = {"line": line, "id": name, "url": document.url, **values}
-                    table.add(found, n_bytes=256 + 64 * len(found))
+                    values = numbers_of(records, task.columns, task.rules, lists, models)
+                    for at, record, row in zip(names, records, values.tolist(), strict=True):
+                        found = dict(zip(schema.names, (*at, record.url, *row), strict=True))
+                        table.add(found, n_bytes=256 + 64 * len(found))
                 if lines is not None:
-                    lines.write(_signals_line(_as_corpus_document(name, document), lists, extra))
+                    numbered = zip(names, records, strict=True)
+                    corpus = (_as_corpus_document(name, it) for (_, name), it in numbered)
+                    lines.writelines(_signals_lines(corpus, lists, extra))
     except Skip as skip:
         return Counts(extra={"shards": 1, f"{SKIPPED}: {skip}": 1})
     return Counts.of(n_kept, dropped, extra)
@@ -138,14 +146,20 @@ def _as_corpus_document(name: str, document: Document) -> CorpusDocument:
     )
 
 
-def _signals_line(document: CorpusDocument, lists: WordLists, extra: Counter[str]) -> bytes:
-    """A document's line of signals; counts its bytes, and the lists that its language lacks."""
-    language, domain = document.language, document.source_domain or netloc_of(document.url)
-    measured = measure_signals(document.text, lists, language=language, source_domain=domain)
-    extra[BYTES] += len(document.text.encode("utf-8", "surrogatepass"))
-    extra[WITHOUT_STOP_WORDS] += language not in lists.stop_words
-    extra[WITHOUT_BAD_WORDS] += language not in lists.bad_words
-    return signals_line(document, measured, language=language, source_domain=domain)
+def _signals_lines(
+    documents: Iterable[CorpusDocument], lists: WordLists, extra: Counter[str]
+) -> Iterator[bytes]:
+    """Each document's line of signals; counts bytes, and the lists that the languages lack."""
+    for language, group in groupby(documents, key=attrgetter("language")):
+        some = list(group)
+        domains = [it.source_domain or netloc_of(it.url) for it in some]
+        texts = Texts(document.text for document in some)
+        measured = signals_of_each(texts, domains, lists, language=language)
+        extra[BYTES] += texts.utf8[1].item(-1)
+        extra[WITHOUT_STOP_WORDS] += len(some) * (language not in lists.stop_words)
+        extra[WITHOUT_BAD_WORDS] += len(some) * (language not in lists.bad_words)
+        for document, domain, found in zip(some, domains, measured.each(), strict=True):
+            yield signals_line(document, found, language=language, source_domain=domain)
 
 
 def netloc_of(url: str) -> str:

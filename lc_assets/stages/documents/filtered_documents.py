@@ -43,6 +43,7 @@ from lc_assets.plugins import package_of, plugin
 from lc_assets.sources.files import FileSource
 from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_of_key
+from lc_assets.stages.documents.kept_lines import SPANS_FIELD
 from lc_assets.stages.documents.measuring import (
     computed_columns,
     lists_of,
@@ -52,7 +53,6 @@ from lc_assets.stages.documents.measuring import (
 from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.documents.shard_filtering import (
     NO_TEXT,
-    SPANS_FIELD,
     UNIQUE,
     filter_shard,
 )

@@ -2,19 +2,21 @@
 that rules test.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
+from lc_assets.arrays import Floats
 from lc_assets.builds.columns import PLACES
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import ModelSettings
 from lc_assets.builds.settings.documents import FilteringSettings, ListSettings
 from lc_assets.errors import BadInput
+from lc_assets.execution.containment import at_document
 from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.lists.models import open_models
 from lc_assets.formats.lists.rule_files import read_rules, rule_on, with_thresholds
@@ -23,7 +25,7 @@ from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.signals import ccnet_scores, record_fields
 from lc_assets.sources.settings import source_of_key
 from lc_assets.text.links.addresses import host_of
-from lc_assets.text.rules.columns import require_computable, values_of
+from lc_assets.text.rules.columns import require_computable, values_of_each
 from lc_assets.text.rules.line_rules import edited
 from lc_assets.text.rules.models import (
     NO_MODELS,
@@ -35,8 +37,10 @@ from lc_assets.text.rules.models import (
 )
 from lc_assets.text.rules.rules import RuleSet, long_enough
 from lc_assets.text.signals.names import CCNET_SIGNALS, NO_LISTS, SCALARS, WordLists
+from lc_assets.text.texts import together
 
 Document = DocumentRecord | CorpusDocument
+Numbered = TypeVar("Numbered", bound=tuple[Any, ...])
 
 _COPIED = frozenset((*CCNET_SIGNALS, PERPLEXITY))
 
@@ -176,12 +180,38 @@ def record_offers(record: Document, rules: RuleSet, *, copies: bool = False) -> 
     )
 
 
+def in_batches(documents: Iterable[Numbered]) -> Iterator[list[Numbered]]:
+    """Split documents into batches that are measured together. Of a batch the worker states the
+    first document as the one that it is processing; a long one has a batch of its own.
+
+    Args:
+        documents: tuples that begin with a number and end with a document, or what is in its place.
+    """
+    for batch in together(documents, lambda numbered: _n_chars(numbered[-1])):
+        at_document(batch[0][0])
+        yield batch
+
+
+def _n_chars(found: object) -> int:
+    if isinstance(found, CorpusDocument):
+        return len(found.text)
+    return len(found.raw_content) if isinstance(found, DocumentRecord) else 0
+
+
 def numbers_of(
-    record: Document, columns: Collection[str], rules: RuleSet, lists: WordLists, models: Models
-) -> dict[str, float]:
-    """Compute columns of a document; NaN where there is no value."""
-    found = values_of(record_offers(record, rules), columns, lists, models)
-    return {name: nan if value is None else value for name, value in found.items()}
+    records: Sequence[Document],
+    columns: Collection[str],
+    rules: RuleSet,
+    lists: WordLists,
+    models: Models,
+) -> Floats:
+    """Compute columns of a batch of documents: float64[documents, columns]; NaN where there is no
+    value.
+    """
+    if not records or not columns:
+        return np.empty((len(records), len(columns)))
+    offered = [record_offers(record, rules) for record in records]
+    return values_of_each(offered, columns, lists, models)
 
 
 def with_language(document: CorpusDocument, default: str, models: Models) -> CorpusDocument:

@@ -11,36 +11,34 @@ never by line position: upstream's writer skips lines that it cannot decode.
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache, partial
-from itertools import chain, groupby
-from math import isfinite, nan
-from operator import itemgetter
-from pathlib import Path
-from typing import Any
+from functools import partial
+from itertools import chain
+from math import nan
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Int64s
-from lc_assets.builds.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SPANS_SUFFIX
-from lc_assets.builds.columns import PERPLEXITY, PLACES
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
 from lc_assets.builds.tables import (
     DROPPED,
-    FILTERED,
     TableWriter,
-    read_table,
     write_table,
     writing_table,
 )
 from lc_assets.counts import Counts
-from lc_assets.errors import BadInput
-from lc_assets.execution.containment import at_document
-from lc_assets.formats.corpora.containers import CorpusDocument, Unread, as_float, release_text
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread, release_text
 from lc_assets.formats.redpajama.documents import DocumentRecord, digest_in
 from lc_assets.lake.upstream import with_retries
 from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
-from lc_assets.stages.documents.measuring import Document, described, lists_of, numbers_of
+from lc_assets.stages.documents.kept_lines import kept_line, schema_of
+from lc_assets.stages.documents.measuring import (
+    Document,
+    described,
+    in_batches,
+    lists_of,
+    numbers_of,
+)
 from lc_assets.stages.documents.shard_inputs import (
     SKIPPED,
     TOO_LONG,
@@ -56,7 +54,7 @@ from lc_assets.stages.documents.shard_inputs import (
 )
 from lc_assets.stages.documents.sweeping import SWEEP_SUFFIX, added, sweep
 from lc_assets.stages.tokens.tokenized_text import text_digest
-from lc_assets.text.rules.rules import RuleSet, failures
+from lc_assets.text.rules.rules import failures
 
 UNIQUE = "shards treated as unique"
 COMPUTED = "shards with computed signals"
@@ -77,10 +75,6 @@ CHUNK_DOCUMENTS = 1 << 15
 
 DROPPED_AT_ONCE = 1 << 17
 """Dropped documents in one row group: some 32 MiB."""
-
-SPANS_FIELD = "spans"
-"""Of a record: which parts of its text are of which document."""
-
 
 Found = Iterable[tuple[int, Document | Reasons]]
 """Documents that do not fail by the values tested first, or the reasons for dropping them, by
@@ -213,6 +207,19 @@ def _chunks(records: Iterable[tuple[int, str, Document | Unread]]) -> Iterator[R
         yield chunk
 
 
+def _sorted_out(
+    batch: list[tuple[int, Document | Reasons]],
+) -> tuple[list[tuple[int, Document]], dict[int, Reasons]]:
+    """The documents of a batch, with their lines, and reasons by line."""
+    documents, reasons = list[tuple[int, Document]](), dict[int, Reasons]()
+    for line, found in batch:
+        if isinstance(found, DocumentRecord | CorpusDocument):
+            documents.append((line, found))
+        else:
+            reasons[line] = found
+    return documents, reasons
+
+
 def _filter_part(
     task: ShardTask,
     part: Part,
@@ -232,116 +239,44 @@ def _filter_part(
     rules, lists, models = task.measured, lists_of(task.settings.lists), task.models()
     columns = sorted(rules.columns)
     late: dict[int, Reasons] = {}
-    measured: list[tuple[float, ...]] = []  # row, values
-    n_kept = n_kept_chars = 0
-    for line, found in documents:
-        if not isinstance(found, DocumentRecord | CorpusDocument):
-            late[line] = found
-            continue
-        at_document(line)
-        values = numbers_of(found, columns, task.rules, lists, models) if columns else {}
-        failed = failures(values, rules)
-        measured.append((part.row_of[line], *values.values()))
-        if failed:
-            late[line] = failed
-            continue
-        kept = _kept_line(task, part, line, found) | values
-        release_text(found)
-        n_chars = len(kept["raw_content"])
-        kept["raw_content"] = kept["raw_content"].encode()
-        n_kept += 1
-        n_kept_chars += n_chars
-        kept_table.add(kept, n_bytes=n_chars)
+    measured_rows, measured = list[int](), [np.empty((0, len(columns)))]
+    kept_chars = list[int]()
+    for batch in in_batches(documents):
+        readable, unread = _sorted_out(batch)
+        late |= unread
+        records = [found for _, found in readable]
+        values = numbers_of(records, columns, task.rules, lists, models)
+        measured_rows += [part.row_of[line] for line, _ in readable]
+        measured.append(values)
+        for (line, found), numbers in zip(readable, values.tolist(), strict=True):
+            of_columns = dict(zip(columns, numbers, strict=True))
+            if failed := failures(of_columns, rules):
+                late[line] = failed
+                continue
+            kept = kept_line(task, part, line, found) | of_columns
+            release_text(found)
+            n_chars = len(kept["raw_content"])
+            kept["raw_content"] = kept["raw_content"].encode()
+            kept_chars.append(n_chars)
+            kept_table.add(kept, n_bytes=n_chars)
     dropped, dropped_rows = part.dropped_table(late), part.dropped_rows(late)
     for begin in range(0, len(dropped), DROPPED_AT_ONCE):
         dropped_table.write(dropped.slice(begin, DROPPED_AT_ONCE))
     counts = Counts(
-        seen=n_kept + len(dropped),
-        kept=n_kept,
+        seen=len(kept_chars) + len(dropped),
+        kept=len(kept_chars),
         dropped=reason_counts(dropped["reason"]),
         failed_rules=reason_counts(dropped["reasons"].combine_chunks().flatten()),
-        extra={"characters kept": n_kept_chars},
+        extra={"characters kept": sum(kept_chars)},
     )
-    read = np.array(measured, np.float64).reshape(len(measured), 1 + len(columns)).T
-    rows: Int64s = np.append(dropped_rows, read[0].astype(np.int64))
-    unread = np.full(len(dropped_rows), nan)
+    read = np.concatenate(measured).T
+    rows: Int64s = np.append(dropped_rows, np.array(measured_rows, np.int64))
+    missing = np.full(len(dropped_rows), nan)
     known = {name: column[rows] for name, column in part.table.columns.items()}
     swept = sweep(
-        known | {name: np.append(unread, it) for name, it in zip(columns, read[1:], strict=True)},
+        known | {name: np.append(missing, it) for name, it in zip(columns, read, strict=True)},
         task.published.and_also(*rules.rules),
         allowed=~part.fails[rows, 0],
         measured=columns,
     )
     return counts, swept
-
-
-def _kept_line(task: ShardTask, part: Part, line: int, found: Document) -> dict[str, Any]:
-    shard, row = task.files.shard, part.row_of[line]
-    kept: dict[str, Any] = {
-        "id": part.id_of(line),
-        "url": found.url,
-        **described(found, shard.language, shard.bucket, task.rules),
-        **(_fields_of(task, found) if task.fields else {}),
-        **{name: column.item(row) for name, column in part.table.columns.items()},
-    }
-    if task.perplexity:
-        published = nan if found.perplexity is None else found.perplexity
-        kept.setdefault(PERPLEXITY, published)
-    return kept
-
-
-def schema_of(
-    rules: RuleSet, *, perplexity: bool = False, fields: tuple[str, ...] = ()
-) -> pa.Schema:
-    """Columns of `filtered_documents`: `FILTERED`, and a float64 column per tested value; also the
-    record's ``perplexity``, where documents are preferred by it and no rule tests it, of files the
-    ``fields`` that packing reads, as text, and `PLACES` where rules edit lines.
-    """
-    values = sorted(rules.columns | ({PERPLEXITY} if perplexity else set()))
-    read = [(name, pa.string()) for name in fields if name not in values]
-    edited = [] if rules.edit is None else [PLACES]
-    return pa.schema([*FILTERED, *((name, pa.float64()) for name in values), *read, *edited])
-
-
-def _fields_of(task: ShardTask, record: Document) -> dict[str, str]:
-    """The fields of a record that packing reads, as text; empty where it has none.
-
-    Raises:
-        BadInput: when documents are ordered by a field that holds no number.
-    """
-    known: dict[str, Any] = (
-        msgspec.json.decode(record.rest) if isinstance(record, CorpusDocument) else {}
-    )
-    if SPANS_FIELD in task.fields and isinstance(record, CorpusDocument):
-        known.setdefault(SPANS_FIELD, _spans_beside(task).get(record.own_id))
-    order = as_float(known.get(task.order_by))
-    if task.order_by in task.fields and (order is None or not isfinite(order)):
-        name = record.id if isinstance(record, CorpusDocument) else record.url
-        raise BadInput(
-            f"{task}: document {name}: field {task.order_by!r} holds no number; "
-            "packed_rows.order_by needs one in every record; fields: "
-            f"{', '.join(sorted(known)) or 'none'}"
-        )
-    found = {name: "" if known.get(name) is None else known[name] for name in task.fields}
-    return {
-        name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        for name, value in found.items()
-    }
-
-
-def _spans_beside(task: ShardTask) -> dict[str, list[dict[str, Any]]]:
-    """Spans by document id, where the file is a table of LongPack documents; see `SPANS_FIELD`."""
-    file = task.files.parts["documents"]
-    if task.source is None or file is None:
-        return {}
-    path = task.source.upstream.local_path(file.path)
-    return {} if path is None else _spans_of(path)
-
-
-@lru_cache(maxsize=1)
-def _spans_of(documents: Path) -> dict[str, list[dict[str, Any]]]:
-    spans = documents.with_name(documents.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX))
-    if spans == documents or not spans.is_file():
-        return {}
-    lines = read_table(spans, ["id", "child_id", "start", "stop"]).to_pylist()
-    return {name: list(own) for name, own in groupby(lines, key=itemgetter("id"))}

@@ -27,6 +27,7 @@ from lc_assets.sources.files import FileSource, own_id
 from lc_assets.sources.opening import file_source, upstream_of
 from lc_assets.stages.documents.measuring import (
     Document,
+    in_batches,
     lists_of,
     models_of,
     numbers_of,
@@ -249,11 +250,15 @@ def computed_signals(
 ) -> SignalsTable:
     """The values that the rules test first, from the documents' texts."""
     lists, names = lists_of(task.settings.lists), sorted(task.published.columns)
-    rows = list[tuple[float, ...]]()
-    for line, found in documents if names else ():
-        at_document(line)
-        rows.append(tuple(numbers_of(found, names, task.rules, lists, models).values()))
-    values = np.array(rows, np.float64).reshape(len(documents), len(names))
+    values = np.concatenate(
+        [
+            np.empty((0, len(names))),
+            *(
+                numbers_of([found for _, found in batch], names, task.rules, lists, models)
+                for batch in in_batches(documents)
+            ),
+        ]
+    )
     return SignalsTable(
         np.array([line for line, _ in documents], np.int64),
         [document.url for _, document in documents],

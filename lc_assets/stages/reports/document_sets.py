@@ -29,7 +29,7 @@ from lc_assets.formats.tokenizers.named import text_of
 from lc_assets.lake.versions import Published
 from lc_assets.packing.lengths import EDGES, bucket_names
 from lc_assets.records import record
-from lc_assets.stages.documents.shard_filtering import SPANS_FIELD
+from lc_assets.stages.documents.kept_lines import SPANS_FIELD
 from lc_assets.text.referrals.concepts import Part
 
 NATURAL = "natural"

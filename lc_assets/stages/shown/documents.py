@@ -20,8 +20,8 @@ from lc_assets.stages.deduplication import (
 from lc_assets.stages.documents import (
     document_keys as keying,
     filtered_documents as filtering,
+    kept_lines,
     raw_snapshot as raw,
-    shard_filtering,
     sweeping,
 )
 from lc_assets.stages.documents.measuring import rules_of_key
@@ -71,7 +71,7 @@ def filtered_documents(context: BuildContext, built: Built) -> Shown:
         for path in files[:: max(1, len(files) // SHOWN_DOCUMENTS)][:SHOWN_DOCUMENTS]
     ]
     return Shown(
-        columns=shard_filtering.schema_of(rules),
+        columns=kept_lines.schema_of(rules),
         values={
             "why_dropped": plot_of(
                 "bars",

@@ -36,8 +36,8 @@ import numpy as np
 from lc_assets.arrays import Bytes, Int32s, UInt32s, UInt64s
 from lc_assets.compiling import compiled, inlined
 from lc_assets.records import frozen
+from lc_assets.text.folding import normalized_utf8
 from lc_assets.text.hashing import FNV_BASIS, FNV_PRIME, GOLDEN, code_points, mix64, mix64_kernel
-from lc_assets.text.words import normalized_utf8
 
 Hashes = UInt64s
 Key = tuple[int, int]

@@ -36,8 +36,8 @@ from lc_assets.text.duplicates.keys import (
     shingled,
 )
 from lc_assets.text.duplicates.sha1 import digest_grams
+from lc_assets.text.folding import normalized_utf8
 from lc_assets.text.hashing import GOLDEN, mix64
-from lc_assets.text.words import normalized_utf8
 
 Signature = UInt32s
 

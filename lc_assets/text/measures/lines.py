@@ -29,9 +29,10 @@ from lc_assets.text.characters import (
     character_at,
     character_bits,
 )
-from lc_assets.text.hashing import hash_seed, utf8_of, whole
-from lc_assets.text.measures.words import require_measurable
+from lc_assets.text.hashing import hash_seed, whole
+from lc_assets.text.measures.words import Counted, require_measurable
 from lc_assets.text.numbering import count_bytes, eight_bytes, number_pieces
+from lc_assets.text.texts import Texts
 
 SHORT_LINE = 30
 """Characters of the longest line that FineWeb calls short."""
@@ -57,25 +58,25 @@ class LineCounts(NamedTuple):
         n_chars_dense: characters that are not whitespace.
     """
 
-    n_broken: int
-    n_broken_bulleted: int
-    n_broken_ellipsis: int
-    n_newline_bulleted: int
-    n_newline_ellipsis: int
-    n_filled: int
-    n_filled_terminal: int
-    n_filled_short: int
-    n_chars_dense: int
-    n_newline_repeated: int
-    n_newline_chars_repeated: int
-    n_stretches_seen: int
-    n_stretch_chars_seen: int
-    n_filled_chars_seen: int
-    n_stretches: int
-    n_newline: int
-    n_paragraphs: int
-    n_paragraphs_seen: int
-    n_paragraph_chars_seen: int
+    n_broken: Counted
+    n_broken_bulleted: Counted
+    n_broken_ellipsis: Counted
+    n_newline_bulleted: Counted
+    n_newline_ellipsis: Counted
+    n_filled: Counted
+    n_filled_terminal: Counted
+    n_filled_short: Counted
+    n_chars_dense: Counted
+    n_newline_repeated: Counted
+    n_newline_chars_repeated: Counted
+    n_stretches_seen: Counted
+    n_stretch_chars_seen: Counted
+    n_filled_chars_seen: Counted
+    n_stretches: Counted
+    n_newline: Counted
+    n_paragraphs: Counted
+    n_paragraphs_seen: Counted
+    n_paragraph_chars_seen: Counted
 
 
 _NEWLINE, _RETURN, _SPACE, _DOT, _STAR, _DASH = 10, 13, 0x20, 0x2E, 0x2A, 0x2D
@@ -296,16 +297,21 @@ def _count_repeated(
 
 
 @compiled
-def _count(data: Bytes, table: UInt16s, seed: np.uint64, n_newline: int, counts: Int64s) -> None:
-    """Count lines and paragraphs.
-
-    Args:
-        data: UTF-8.
-        table: `lc_assets.text.characters.character_bits`.
-        seed: of hashes.
-        n_newline: newlines, and one.
-        counts: gets the fields of `LineCounts`.
+def _count_each(
+    data: Bytes, ends: Int64s, table: UInt16s, seed: np.uint64, n_newline: Int64s, counts: Int64s
+) -> None:
+    """Count lines and paragraphs of each text: ``ends`` are after the last byte of each; of each
+    its newlines and one are given, and it gets the fields of `LineCounts`, int64[texts, 19].
     """
+    begin = 0
+    for text in range(len(ends)):
+        _count(data[begin : ends[text]], table, seed, n_newline[text], counts[text])
+        begin = ends[text]
+
+
+@compiled
+def _count(data: Bytes, table: UInt16s, seed: np.uint64, n_newline: int, counts: Int64s) -> None:
+    """Count those of one text."""
     lines, paragraphs = np.empty((4, n_newline), np.int32), np.zeros((4, n_newline), np.int32)
     stripped, of_paragraphs = np.empty(4, np.int64), np.empty(6, np.int64)
     _read_lines(data, table, lines, counts, stripped)
@@ -322,18 +328,19 @@ def _count(data: Bytes, table: UInt16s, seed: np.uint64, n_newline: int, counts:
     counts[17], counts[18] = of_paragraphs[2], of_paragraphs[3]
 
 
-def count_lines(text: str) -> LineCounts:
-    r"""Count a text's lines and paragraphs.
+def count_lines(texts: Texts) -> LineCounts:
+    r"""Count the lines and paragraphs of some texts; int64[texts] each.
 
-    >>> counts = count_lines("- one\n- one\n\n  - two …\n")
-    >>> counts.n_broken, counts.n_stretches_seen, counts.n_newline_repeated, counts.n_paragraphs
-    (4, 1, 4, 2)
+    >>> counts = count_lines(Texts(["- one\n- one\n\n  - two …\n"]))
+    >>> n_lines = counts.n_broken, counts.n_stretches_seen, counts.n_newline_repeated
+    >>> [n.item() for n in (*n_lines, counts.n_paragraphs)]
+    [4, 1, 4, 2]
 
     Raises:
-        BadInput: when the text is too long.
+        BadInput: when a text is too long.
     """
-    data = utf8_of(text)
-    require_measurable(data)
-    counts = np.empty(len(LineCounts._fields), np.int64)
-    _count(data, character_bits(), hash_seed(), text.count("\n") + 1, counts)
-    return LineCounts(*counts.tolist())
+    data, ends = texts.utf8
+    require_measurable(ends)
+    counts = np.empty((len(ends), len(LineCounts._fields)), np.int64)
+    _count_each(data, ends, character_bits(), hash_seed(), texts.count("\n") + 1, counts)
+    return LineCounts(*counts.T)

@@ -12,164 +12,100 @@ where an abbreviation ends none.
 
 import re
 import zlib
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 
-from lc_assets.arrays import Bytes
+from lc_assets.arrays import Booleans, Floats, Int64s
 from lc_assets.errors import BadInput, known_names
-from lc_assets.text.hashing import hash_seed
 from lc_assets.text.measures.licences import licence_of
-from lc_assets.text.measures.lines import LineCounts, count_lines
-from lc_assets.text.measures.ngrams import (
-    DUPLICATE_LENGTHS,
-    TOP_LENGTHS,
-    GramCounts,
-    find_unique_starts,
-    seen_before,
-)
-from lc_assets.text.measures.words import WORD_KINDS, Words, read_words
-from lc_assets.text.numbering import count_grams, number_pieces
-from lc_assets.text.rules.line_rules import C4, FINEWEB, REFINEDWEB, Edited, edit
+from lc_assets.text.measures.ngrams import DUPLICATE_LENGTHS, TOP_LENGTHS
+from lc_assets.text.measures.reading import Reading
+from lc_assets.text.measures.words import WORD_KINDS
+from lc_assets.text.rules.line_rules import Edited
+from lc_assets.text.texts import Texts, none_for_nan
+
+Numbers: TypeAlias = int | Int64s | Floats | Booleans
+"""One per text."""
 
 GZIP_LEVEL = 6
 _SENTENCE = re.compile(r"\b[^.!?]+[.!?]*")
 
 
-@dataclass(eq=False)  # if frozen, it would take three times as long to make
-class Reading:
-    """A text, and what is read of it for measures, each thing when it is first needed.
-
-    Attributes:
-        text: the text.
-        whole: the text before its lines were edited.
-        url: its address, which is also searched for licences.
-        kind: of words.
-        longest: words of the longest n-grams that are counted.
-    """
-
-    text: str
-    whole: str
-    url: str | None
-    kind: str
-    longest: int
-
-    @cached_property
-    def words(self) -> Words:
-        """Its words."""
-        return read_words(self.text, self.kind)
-
-    @cached_property
-    def lines(self) -> LineCounts:
-        """Counts of its lines."""
-        return count_lines(self.text)
-
-    @cached_property
-    def c4(self) -> Edited:
-        """What C4's line editing leaves of it."""
-        return edit(self.whole, C4)
-
-    @cached_property
-    def fineweb(self) -> Edited:
-        """What FineWeb's line editing leaves of it."""
-        return edit(self.whole, FINEWEB)
-
-    @cached_property
-    def refinedweb(self) -> Edited:
-        """What RefinedWeb's line editing leaves of it."""
-        return edit(self.whole, REFINEDWEB)
-
-    @cached_property
-    def grams(self) -> list[GramCounts]:
-        """Counts of n-grams, at n."""
-        words, seed = self.words, hash_seed()
-        chars, starts, ends = words.chars, words.ends[:-1], words.ends[1:]
-        numbers, grams = np.empty(len(starts), np.int32), np.zeros((self.longest + 1, 4), np.int64)
-        number_pieces(words.joined, starts, ends, seed, numbers)
-        count_grams(numbers, np.bincount(numbers), chars, seed, grams)
-        return [
-            GramCounts(
-                top, top_chars, repeated, int((chars[n:] - chars[: max(len(chars) - n, 0)]).sum())
-            )
-            for n, (top, top_chars, repeated, _) in enumerate(grams.tolist())
-        ]
-
-    @cached_property
-    def unique_starts(self) -> Bytes:
-        """See `find_unique_starts`."""
-        unique = np.empty(len(self.words.ends) - 1, np.uint8)
-        find_unique_starts(self.words.joined, self.words.ends, hash_seed(), unique)
-        return unique
-
-    def n_chars_seen(self, length: int) -> int:
-        """Characters of n-grams of some length that were seen before."""
-        words = self.words
-        arrays = words.joined, words.ends, words.chars, self.unique_starts
-        return seen_before(*arrays, length, hash_seed())
+_Formula: TypeAlias = Callable[[Reading], Numbers]
 
 
-_Value: TypeAlias = float | None
-_Formula: TypeAlias = Callable[[Reading], _Value]
+def _per(count: Numbers, things: Numbers) -> Floats:
+    """NaN where there are no things."""
+    shares: Floats = np.full(np.shape(things), np.nan)
+    np.divide(count, things, out=shares, where=things != 0)
+    return shares
 
 
-def _per(count: float, things: int) -> _Value:
-    return count / things if things else None
-
-
-def _of_words(count: Callable[[Reading], float]) -> _Formula:
+def _of_words(count: Callable[[Reading], Numbers]) -> _Formula:
     """A count per word."""
     return lambda of: _per(count(of), of.words.counts.n_words)
 
 
-def _times(text: str, *marks: str) -> int:
-    return sum(map(text.count, marks))
-
-
-def _median_chars(of: Reading) -> _Value:
+def _median_chars(of: Reading) -> Floats:
     """Median of the words' lengths in characters, the mean of the middle two."""
-    lengths = np.diff(of.words.chars)
-    return float(np.median(lengths)) if len(lengths) else None
+    lengths = (np.diff(words.chars) for words in of.words.each())
+    return np.array([np.median(some) if len(some) else np.nan for some in lengths])
 
 
-def _top_datatrove(length: int, of: Reading) -> _Value:
+def _top_datatrove(length: int, of: Reading) -> Floats:
     top = of.grams[length]
-    return _per((top.top_chars + length - 1) * top.top_count, len(of.text))
+    return _per((top.top_chars + length - 1) * top.top_count, of.texts.n_chars)
 
 
-def _top_dolma(length: int, of: Reading) -> _Value:
+def _top_dolma(length: int, of: Reading) -> Floats:
     top = of.grams[length]
-    return top.top_chars * top.top_count / max(of.words.counts.n_chars, 1)
+    return _per(top.top_chars * top.top_count, np.maximum(of.words.counts.n_chars, 1))
 
 
-def _dupe_datatrove(length: int, of: Reading) -> _Value:
-    return _per(of.n_chars_seen(length), len(of.text))
+def _dupe_datatrove(length: int, of: Reading) -> Floats:
+    return _per(of.n_chars_seen(length), of.texts.n_chars)
 
 
-def _dupe_dolma(length: int, of: Reading) -> _Value:
-    return of.grams[length].repeated_chars / max(of.grams[length].all_chars, 1)
+def _dupe_dolma(length: int, of: Reading) -> Floats:
+    return _per(of.grams[length].repeated_chars, np.maximum(of.grams[length].all_chars, 1))
 
 
-def _gzip_ratio(of: Reading) -> _Value:
-    data = of.text.encode("utf-8", "surrogatepass")
-    return _per(len(zlib.compress(data, GZIP_LEVEL)), len(data))
+def _gzip_ratio(of: Reading) -> Floats:
+    data, ends = of.texts.utf8
+    sizes = [len(zlib.compress(text.data, GZIP_LEVEL)) for text in np.split(data, ends[:-1])]
+    return _per(np.array(sizes), np.diff(ends, prepend=0))
 
 
-def _share_removed(edited: Edited) -> _Value:
-    return _per(sum(edited.n_words_flagged.values()), edited.n_words)
+def _share_removed(edited: Iterable[Edited]) -> Floats:
+    counts = [(sum(one.n_words_flagged.values()), one.n_words) for one in edited]
+    return _per(*np.array(counts).T)
 
 
-def _sentences(of: Reading) -> _Value:
+def _condemned(edited: Iterable[Edited], why: str) -> Booleans:
+    return np.array([one.condemned == why for one in edited])
+
+
+def _sentences(of: Reading) -> Int64s:
     from lc_assets.text.measures.spacy_words import count_sentences
 
-    return count_sentences(of.text)
+    return np.array(list(map(count_sentences, of.texts.texts)))
+
+
+def _c4_sentences(of: Reading) -> Int64s:
+    return np.array([sum(1 for _ in _SENTENCE.finditer(edited.text)) for edited in of.c4])
+
+
+def _licences(of: Reading) -> Booleans:
+    pairs = zip(of.texts.texts, of.urls, strict=True)
+    return np.array([licence_of(text, url) is not None for text, url in pairs])
 
 
 def _by_length(
-    name: str, formula: Callable[[int, Reading], _Value], lengths: Collection[int]
+    name: str, formula: Callable[[int, Reading], Numbers], lengths: Collection[int]
 ) -> dict[str, _Formula]:
     """One measure per length of n-grams."""
     return {name.format(length): partial(formula, length) for length in lengths}
@@ -183,13 +119,13 @@ _OF_WORDS: Mapping[str, _Formula] = {
     "mean_word_length_non_symbol": lambda of: _per(
         of.words.counts.n_chars_non_symbol, of.words.counts.n_non_symbol
     ),
-    "hash_to_word_ratio": _of_words(lambda of: _times(of.text, "#")),
-    "ellipsis_to_word_ratio": _of_words(lambda of: _times(of.text, "...", "\u2026")),
+    "hash_to_word_ratio": _of_words(lambda of: of.texts.count("#")),
+    "ellipsis_to_word_ratio": _of_words(lambda of: of.texts.count("...", "\u2026")),
     "frac_words_with_symbol": _of_words(lambda of: of.words.counts.n_with_symbol),
     "frac_words_with_letter": _of_words(lambda of: of.words.counts.n_with_letter),
     "stop_words_distinct": lambda of: of.words.counts.n_stop_distinct,
     "stop_words_occurring": lambda of: of.words.counts.n_stop_occurring,
-    "newlines_per_word": _of_words(lambda of: _times(of.text, "\n")),
+    "newlines_per_word": _of_words(lambda of: of.texts.count("\n")),
     **_by_length("frac_chars_top_{}gram.datatrove", _top_datatrove, TOP_LENGTHS),
     **_by_length("frac_chars_top_{}gram.dolma", _top_dolma, TOP_LENGTHS),
     **_by_length("frac_chars_dupe_{}grams.datatrove", _dupe_datatrove, DUPLICATE_LENGTHS),
@@ -211,31 +147,31 @@ _OTHERS: Mapping[str, _Formula] = {
     "frac_duplicate_lines.datatrove": _lines("n_stretches_seen", "n_stretches"),
     "frac_duplicate_lines.dolma": _lines("n_newline_repeated", "n_newline"),
     "frac_chars_duplicate_lines.datatrove": lambda of: _per(
-        of.lines.n_stretch_chars_seen, len(of.text)
+        of.lines.n_stretch_chars_seen, of.texts.n_chars
     ),
-    "frac_chars_duplicate_lines.dolma": lambda of: (
-        of.lines.n_newline_chars_repeated / max(of.lines.n_chars_dense, 1)
+    "frac_chars_duplicate_lines.dolma": lambda of: _per(
+        of.lines.n_newline_chars_repeated, np.maximum(of.lines.n_chars_dense, 1)
     ),
     "frac_chars_duplicate_lines.fineweb": lambda of: _per(
-        of.lines.n_filled_chars_seen, len(of.text) - of.lines.n_newline + 1
+        of.lines.n_filled_chars_seen, of.texts.n_chars - of.lines.n_newline + 1
     ),
     "frac_duplicate_paragraphs": _lines("n_paragraphs_seen", "n_paragraphs"),
     "frac_chars_duplicate_paragraphs": lambda of: _per(
-        of.lines.n_paragraph_chars_seen, len(of.text)
+        of.lines.n_paragraph_chars_seen, of.texts.n_chars
     ),
     "frac_lines_terminal_punctuation": _lines("n_filled_terminal", "n_filled"),
     "frac_short_lines": _lines("n_filled_short", "n_filled"),
     "gzip_ratio": _gzip_ratio,
     "sentences.datatrove": _sentences,
-    "c4_lines_kept": lambda of: of.c4.n_lines_kept,
-    "c4_sentences_kept": lambda of: sum(1 for _ in _SENTENCE.finditer(of.c4.text)),
+    "c4_lines_kept": lambda of: np.array([edited.n_lines_kept for edited in of.c4]),
+    "c4_sentences_kept": _c4_sentences,
     "c4_frac_words_removed": lambda of: _share_removed(of.c4),
-    "c4_lorem_ipsum": lambda of: float(of.c4.condemned == "lorem_ipsum"),
-    "c4_curly_bracket": lambda of: float(of.c4.condemned == "curly_bracket"),
-    "fineweb_lorem_ipsum": lambda of: float(of.fineweb.condemned == "lorem_ipsum"),
-    "fineweb_curly_bracket": lambda of: float(of.fineweb.condemned == "curly_bracket"),
+    "c4_lorem_ipsum": lambda of: _condemned(of.c4, "lorem_ipsum"),
+    "c4_curly_bracket": lambda of: _condemned(of.c4, "curly_bracket"),
+    "fineweb_lorem_ipsum": lambda of: _condemned(of.fineweb, "lorem_ipsum"),
+    "fineweb_curly_bracket": lambda of: _condemned(of.fineweb, "curly_bracket"),
     "refinedweb_frac_words_removed": lambda of: _share_removed(of.refinedweb),
-    "licence_cc": lambda of: float(licence_of(of.text, of.url) is not None),
+    "licence_cc": _licences,
 }
 
 MEASURES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -274,10 +210,21 @@ def measure(
     Raises:
         BadInput: when a column does not exist.
     """
-    values: dict[str, float | None] = {}
+    found = measure_each(Texts([text]), wanted, [url], [text if whole is None else whole])
+    values = none_for_nan(values.item() for values in found.values())
+    return dict(zip(found, values, strict=True))
+
+
+def measure_each(
+    texts: Texts, wanted: Collection[str], urls: Sequence[str | None], wholes: Sequence[str]
+) -> dict[str, Floats]:
+    """Compute the columns of some documents: float64[texts] by column, NaN for a mean over nothing;
+    arguments as of `measure`.
+    """
+    values: dict[str, Floats] = {}
     for kind, formulas, longest in _by_kind(tuple(wanted)):
-        reading = Reading(text, text if whole is None else whole, url, kind, longest)
-        values |= {column: formula(reading) for column, formula in formulas}
+        reading = Reading(texts, wholes, urls, kind, longest)
+        values |= {column: np.asarray(formula(reading), np.float64) for column, formula in formulas}
     return {column: values[column] for column in wanted}
 
 

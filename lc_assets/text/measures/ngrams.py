@@ -21,6 +21,7 @@ from lc_assets.arrays import Bytes, Int32s
 from lc_assets.compiling import compiled
 from lc_assets.records import frozen
 from lc_assets.text.hashing import absorb, bits_of, slot_of, whole
+from lc_assets.text.measures.words import Counted
 from lc_assets.text.numbering import are_equal, eight_bytes, hash_bytes
 
 TOP_LENGTHS = (2, 3, 4)
@@ -44,10 +45,10 @@ class GramCounts:
         all_chars: characters of all n-grams.
     """
 
-    top_count: int
-    top_chars: int
-    repeated_chars: int
-    all_chars: int
+    top_count: Counted
+    top_chars: Counted
+    repeated_chars: Counted
+    all_chars: Counted
 
 
 @compiled

@@ -12,7 +12,9 @@ Words are concatenated without the characters between them: word ``i`` is ``join
 1]]``.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,15 +30,20 @@ from lc_assets.text.characters import (
     character_at,
     character_bits,
 )
-from lc_assets.text.hashing import utf8_of, whole
+from lc_assets.text.folding import normalized_each
+from lc_assets.text.hashing import whole
 from lc_assets.text.numbering import eight_bytes, visible
-from lc_assets.text.words import normalized_utf8
+from lc_assets.text.texts import Texts
 
 WORD_KINDS = ("normalized", "raw", "spacy", "whitespace")
 """The kinds of words that a measure can count."""
 
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 """The eight of Rae et al. 2021, A.1.1."""
+
+
+Counted: TypeAlias = int | Int64s
+"""A count of one text, or of each of several."""
 
 
 class WordCounts(NamedTuple):
@@ -53,14 +60,14 @@ class WordCounts(NamedTuple):
         n_stop_occurring: words that are one of them.
     """
 
-    n_words: int
-    n_chars: int
-    n_non_symbol: int
-    n_chars_non_symbol: int
-    n_with_letter: int
-    n_with_symbol: int
-    n_stop_distinct: int
-    n_stop_occurring: int
+    n_words: Counted
+    n_chars: Counted
+    n_non_symbol: Counted
+    n_chars_non_symbol: Counted
+    n_with_letter: Counted
+    n_with_symbol: Counted
+    n_stop_distinct: Counted
+    n_stop_occurring: Counted
 
 
 MAX_BYTES = (1 << 31) - 64
@@ -176,6 +183,42 @@ def _read_words(
     return n_words
 
 
+@compiled
+def _read_each(
+    data: Bytes,
+    text_ends: Int64s,
+    table: UInt16s,
+    runs: bool,
+    joined: Bytes,
+    ends: Int32s,
+    chars: Int32s,
+    counts: Int64s,
+    word_ends: Int64s,
+) -> None:
+    """Read the words of some texts; arguments as of `_read_words`, one text behind the other.
+
+    Args:
+        text_ends: after the last byte of each text.
+        counts: int64[texts, 8].
+        word_ends: int64[texts + 1]; gets where each text's part of ``ends`` and ``chars`` ends.
+    """
+    begin = 0
+    word_ends[0] = 0
+    for text in range(len(text_ends)):
+        first = word_ends[text]
+        n_words = _read_words(
+            data[begin : text_ends[text]],
+            table,
+            runs,
+            joined[begin:],
+            ends[first:],
+            chars[first:],
+            counts[text],
+        )
+        word_ends[text + 1] = first + n_words + 1
+        begin = text_ends[text]
+
+
 class Words(NamedTuple):
     """A text's words of one kind.
 
@@ -183,33 +226,61 @@ class Words(NamedTuple):
         joined: their UTF-8, uint8, followed by padding.
         ends: int32[n + 1], word ``i`` is ``joined[ends[i]:ends[i + 1]]``.
         chars: the same in characters.
-        counts: of the words.
     """
 
     joined: Bytes
     ends: Int32s
     chars: Int32s
+
+
+class WordsOfTexts(NamedTuple):
+    """The words of some texts, of one kind.
+
+    Attributes:
+        joined: as `Words.joined`, one text behind the other.
+        ends: as `Words.ends`.
+        chars: as `Words.chars`.
+        begins: int64[texts], first byte of each text in ``joined``.
+        bounds: int64[texts + 1], first of each text in ``ends`` and ``chars``.
+        counts: of the words; int64[texts] each.
+    """
+
+    joined: Bytes
+    ends: Int32s
+    chars: Int32s
+    begins: Int64s
+    bounds: Int64s
     counts: WordCounts
 
+    def each(self) -> Iterator[Words]:
+        """The words of each text."""
+        bounds = pairwise(self.bounds.tolist())
+        for begin, (first, last) in zip(self.begins.tolist(), bounds, strict=True):
+            yield Words(self.joined[begin:], self.ends[first:last], self.chars[first:last])
 
-def read_words(text: str, kind: str) -> Words:
-    """Read the words of a text.
 
-    >>> read_words("To be, or not to be.", "normalized").counts.n_stop_occurring
-    4
+def read_words(texts: Texts, kind: str) -> WordsOfTexts:
+    """Read the words of some texts.
+
+    >>> read_words(Texts(["To be, or not to be."]), "normalized").counts.n_stop_occurring.tolist()
+    [4]
 
     Raises:
-        BadInput: when the text is longer than `MAX_BYTES`.
+        BadInput: when a text is longer than `MAX_BYTES`.
     """
     if kind == "normalized":
-        data = normalized_utf8(text)
+        data, text_ends = normalized_each(texts)
     else:
-        data = utf8_of(_spaced(text) if kind == "spacy" else text)
-    require_measurable(data)
-    joined, counts = np.empty(len(data) + PADDING, np.uint8), np.empty(8, np.int64)
-    ends, chars = np.empty(len(data) + 1, np.int32), np.empty(len(data) + 1, np.int32)
-    end = _read_words(data, character_bits(), kind == "raw", joined, ends, chars, counts) + 1
-    return Words(joined, ends[:end], chars[:end], WordCounts(*counts.tolist()))
+        data, text_ends = (Texts(map(_spaced, texts.texts)) if kind == "spacy" else texts).utf8
+    require_measurable(text_ends)
+    n_texts, n_words = len(text_ends), len(data) + len(text_ends)
+    joined, counts = np.empty(len(data) + PADDING, np.uint8), np.empty((n_texts, 8), np.int64)
+    ends, chars = np.empty(n_words, np.int32), np.empty(n_words, np.int32)
+    bounds = np.empty(n_texts + 1, np.int64)
+    table, runs = character_bits(), kind == "raw"
+    _read_each(data, text_ends, table, runs, joined, ends, chars, counts, bounds)
+    begins = np.append(0, text_ends[:-1])
+    return WordsOfTexts(joined, ends, chars, begins, bounds, WordCounts(*counts.T))
 
 
 def _spaced(text: str) -> str:
@@ -219,13 +290,13 @@ def _spaced(text: str) -> str:
     return spaced(text)
 
 
-def require_measurable(data: Bytes) -> None:
-    """Refuse a text that is too long.
+def require_measurable(ends: Int64s) -> None:
+    """Refuse a text that is too long, by the ends of texts one behind the other.
 
     Raises:
         BadInput: when it has more than `MAX_BYTES`.
     """
-    if len(data) > MAX_BYTES:
+    if (most := int(np.diff(ends, prepend=0).max(initial=0))) > MAX_BYTES:
         raise BadInput(
-            f"a text of {len(data):,} bytes of UTF-8: measures take at most {MAX_BYTES:,}; split it"
+            f"a text of {most:,} bytes of UTF-8: measures take at most {MAX_BYTES:,}; split it"
         )

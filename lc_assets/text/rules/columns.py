@@ -1,4 +1,4 @@
-"""Every column that a rule can test, and computing the requested ones of a document.
+"""Every column that a rule can test, and computing the requested ones of documents.
 
 ======================  ========================================================================
 column                  comes from
@@ -15,11 +15,16 @@ any other               `lc_assets.text.measures.measures`, from the text; those
 ======================  ========================================================================
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 
+import numpy as np
+
+from lc_assets.arrays import Floats
 from lc_assets.errors import BadInput
-from lc_assets.text.measures.measures import MEASURES, columns, measure
+from lc_assets.text.measures.measures import MEASURES, columns, measure_each
 from lc_assets.text.rules.models import (
     GIVEN_BY,
     MODEL_MEASURES,
@@ -40,7 +45,8 @@ from lc_assets.text.signals.names import (
     TEXT_DOC_SIGNALS,
     WordLists,
 )
-from lc_assets.text.signals.signals import WORD_SIGNALS, measure_signals, measure_words
+from lc_assets.text.signals.signals import WORD_SIGNALS, measure_words, signals_of_each
+from lc_assets.text.texts import Texts, none_for_nan
 
 _OF_TEXT = frozenset((*TEXT_DOC_SIGNALS, *LIST_SIGNALS, BULLET_LINES))
 _WORD_COUNT, _CHEAP_WORD_COUNT = "rps_doc_word_count", "word_count:normalized"
@@ -122,34 +128,83 @@ def values_of(
     Raises:
         BadInput: when a column does not exist, or its list or model is not given.
     """
+    found = values_of_each([document], wanted, lists, models)[0].tolist()
+    return dict(zip(wanted, none_for_nan(found), strict=True))
+
+
+def values_of_each(
+    documents: Sequence[Offered],
+    wanted: Collection[str],
+    lists: WordLists = NO_LISTS,
+    models: Models = NO_MODELS,
+) -> Floats:
+    """Compute the columns of some documents, few or short enough to be measured together:
+    float64[documents, wanted], NaN for None; see `values_of`.
+    """
     of_whole, modelled, needy, signals, measures, others = _sorted_out(tuple(wanted))
     if of_whole:
-        whole = document._replace(text=document.whole, edited_from=None)
+        wholes = [
+            document._replace(text=document.whole, edited_from=None) for document in documents
+        ]
         plain = [column.removesuffix(UNEDITED) for column in of_whole]
-        before = values_of(whole, plain, lists, models)
-        after = values_of(document, others, lists, models)
-        return {
-            column: before[column.removesuffix(UNEDITED)] if column in of_whole else after[column]
-            for column in wanted
-        }
-    found: dict[str, float | None] = dict(document.copied)
+        before = values_of_each(wholes, plain, lists, models).T
+        after = values_of_each(documents, others, lists, models).T
+        columns = dict(zip((*of_whole, *others), (*before, *after), strict=True))
+        return _stacked(documents, wanted, columns)
     if needy:
         require_computable(wanted, lists, models)
-    if modelled:
-        found |= model_values(document, wanted, models)
+    found = _copied(documents, wanted, models, modelled)
+    texts = Texts(document.text for document in documents)
     is_word_count = len(signals) == 1 and _WORD_COUNT in signals
-    if signals <= WORD_SIGNALS:
-        found |= measure_words(document.text) if signals and not is_word_count else {}
-    else:
-        found |= measure_signals(
-            document.text, lists, language=document.language, source_domain=document.source_domain
-        ).scalars
+    if not signals <= WORD_SIGNALS:
+        found |= _signals(documents, lists)
+    elif signals and not is_word_count:
+        found |= measure_words(texts)
     if measures:
-        found |= measure(document.text, measures, document.url, whole=document.whole)
+        urls, whole = zip(*((document.url, document.whole) for document in documents), strict=True)
+        found |= measure_each(texts, measures, urls, whole)
     if is_word_count:
         found[_WORD_COUNT] = found[_CHEAP_WORD_COUNT]
+    return _stacked(documents, wanted, found)
+
+
+def _stacked(
+    documents: Sequence[Offered], wanted: Collection[str], found: Mapping[str, Floats]
+) -> Floats:
+    """The wanted columns, float64[documents, wanted]; NaN for those that are not found."""
+    values = np.full((len(documents), len(wanted)), np.nan)
+    for at, column in enumerate(wanted):
+        if column in found:
+            values[:, at] = found[column]
+    return values
+
+
+def _copied(
+    documents: Sequence[Offered], wanted: Collection[str], models: Models, modelled: bool
+) -> dict[str, Floats]:
+    """The wanted columns of the documents' records, and of models."""
+    rows: list[Mapping[str, float | None]] = [
+        {**document.copied, **model_values(document, wanted, models)}
+        if modelled
+        else document.copied
+        for document in documents
+    ]
+    names = {name for row in rows for name in row} & set(wanted)
+    return {name: np.array([row.get(name) for row in rows], np.float64) for name in names}
+
+
+def _signals(documents: Sequence[Offered], lists: WordLists) -> dict[str, Floats]:
+    """The signals of documents, by the lists of their languages."""
+    parts = list[dict[str, Floats]]()
+    for language, some in groupby(documents, key=attrgetter("language")):
+        texts, domains = zip(*((one.text, one.source_domain) for one in some), strict=True)
+        parts.append(signals_of_each(Texts(texts), domains, lists, language=language).columns())
+    sizes = [len(part[_WORD_COUNT]) for part in parts]
     return {
-        column: None if (value := found.get(column)) is None else float(value) for column in wanted
+        name: np.concatenate(
+            [part.get(name, np.full(size, np.nan)) for part, size in zip(parts, sizes, strict=True)]
+        )
+        for name in {name for part in parts for name in part}
     }
 
 

@@ -68,7 +68,7 @@ _ENDS_LOREM, _BEGINS_IPSUM, _IS_JAVASCRIPT = 1, 2, 4
 
 N_LINES = 8
 ENDS, TERMINAL, BULLETS, UPPER_CASE, WORDS, JAVASCRIPT, CHARS, NUMBERS = range(N_LINES)
-"""Rows of the counts of lines: after the line's last character, its newline included; 1 where it
+"""Columns of the counts of lines: after the line's last character, its newline included; 1 where it
 ends with a terminal mark; 1 where it begins with a bullet; upper case characters; of its normalized
 words how many, those that are "javascript", their characters with a space between two, and numeric
 characters.
@@ -138,7 +138,7 @@ def scan_raw(
         else:
             # A run of other characters: symbols, and the ends of sentences and lines.
             if blank:
-                lines[BULLETS, line] = _is_bullet(code)
+                lines[line, BULLETS] = _is_bullet(code)
             dots = 0
             while True:
                 seen |= flag
@@ -179,8 +179,8 @@ def _end_line(lines: Int64s, line: int, n_chars: int, n_upper: int, last: int, d
     """Describe a line that ends after ``n_chars`` of the text; return whether it ends with an
     ellipsis.
     """
-    lines[ENDS, line], lines[UPPER_CASE, line] = n_chars, n_upper
-    lines[TERMINAL, line] = last in (_DOT, _BANG, _QUESTION) or last == _QUOTE
+    lines[line, ENDS], lines[line, UPPER_CASE] = n_chars, n_upper
+    lines[line, TERMINAL] = last in (_DOT, _BANG, _QUESTION) or last == _QUOTE
     return last == _ELLIPSIS or dots >= 3
 
 
@@ -213,7 +213,7 @@ def scan_words(
     """Number a text's words, and count those of each line.
 
     Args:
-        data: of `lc_assets.text.words.folded_lines`.
+        data: of `lc_assets.text.folding.folded_lines`.
         bits: `lc_assets.text.characters.character_bits`.
         seed: of hashes.
         listed_words: words whose numbers are returned.
@@ -254,10 +254,10 @@ def scan_words(
     for at in range(n_words):
         counts[numbers[at]] += 1
     if found:
-        for line in range(lines.shape[1]):
-            for _ in range(lines[WORDS, line]):
+        for line in range(lines.shape[0]):
+            for _ in range(lines[line, WORDS]):
                 mark = marks[numbers[word]]
-                lines[JAVASCRIPT, line] += mark >> 2
+                lines[line, JAVASCRIPT] += mark >> 2
                 n_lorem += after_lorem & mark >> 1
                 after_lorem = mark & 1
                 word += 1
@@ -278,7 +278,7 @@ def _split(
     room for; count those of each line.
 
     Args:
-        data: of `lc_assets.text.words.folded_lines`.
+        data: of `lc_assets.text.folding.folded_lines`.
         bits: `lc_assets.text.characters.character_bits`.
         starts: filled.
         ends: filled.
@@ -294,10 +294,10 @@ def _split(
         while i < n and data[i] == _SPACE:
             i += 1
         if i == n or data[i] == _NEWLINE:
-            if line < lines.shape[1]:
-                lines[WORDS, line] = in_line
-                lines[CHARS, line] = chars_in_line + max(in_line - 1, 0)
-                lines[NUMBERS, line] = numeric_in_line
+            if line < lines.shape[0]:
+                lines[line, WORDS] = in_line
+                lines[line, CHARS] = chars_in_line + max(in_line - 1, 0)
+                lines[line, NUMBERS] = numeric_in_line
             if i == n:
                 state[0] = n + 1
                 return n_words

@@ -1,4 +1,4 @@
-"""All signals of one text in one call: both passes, means and rounding.
+"""All signals of some texts in one call for each pass, means and rounding included.
 
 Rounding is to eight decimal digits as Python's `round` does it, which `numpy.round` does not.
 ``round`` rounds the exact value of the float to the nearest multiple of 1e-8, ties to even. Here
@@ -17,10 +17,10 @@ from lc_assets.text.numbering import count_grams
 from lc_assets.text.signals.passes import (
     CHARS,
     ENDS,
-    N_LINES,
     NUMBERS,
     UPPER_CASE,
     NumberedWords,
+    RawCounts,
     scan_raw,
     scan_words,
 )
@@ -95,80 +95,85 @@ def entropy(counts: Int64s, n_words: int) -> float:
 
 
 @compiled
-def compute_scores(
-    data: Bytes,
+def score_words_of_each(
     folded: Bytes,
-    n_lines: int,
-    seed: np.uint64,
-    bits: UInt16s,
-    stop_words: WordSet,
-    bad_words: Phrases,
-) -> tuple[Floats, Int64s, Floats]:
-    """Compute the signals of a text.
-
-    Args:
-        data: its UTF-8.
-        folded: of `lc_assets.text.words.folded_lines`.
-        n_lines: its newlines, and what follows the last one.
-        seed: of hashes.
-        bits: `lc_assets.text.characters.character_bits`.
-        stop_words: listed raw words.
-        bad_words: listed phrases.
-
-    Returns:
-        float64[22], the document's scores, NaN for None, in the order of
-        `lc_assets.text.signals.names.TEXT_DOC_SIGNALS` followed by stop words and bad words;
-        int64[8, lines], see `lc_assets.text.signals.passes.ENDS`; float64[2, lines]: shares of
-        numeric and of upper case characters.
-    """
-    scores, lines = np.empty(N_SCORES, np.float64), np.zeros((N_LINES, n_lines), np.int64)
-    compute_word_scores(folded, seed, bits, bad_words, scores, lines)
-    add_raw_scores(data, seed, bits, stop_words, scores, lines)
-    return scores, lines, shares_of(lines)
-
-
-@compiled
-def shares_of(lines: Int64s) -> Floats:
-    """Shares of numeric and of upper case characters of each line, of which all is counted."""
-    n_lines = lines.shape[1]
-    shares, start = np.zeros((2, n_lines), np.float64), np.int64(0)
-    for line in range(n_lines):
-        stop = lines[ENDS, line]
-        if lines[NUMBERS, line]:
-            shares[0, line] = round8(lines[NUMBERS, line] / lines[CHARS, line])
-        if lines[UPPER_CASE, line]:
-            shares[1, line] = round8(lines[UPPER_CASE, line] / (stop - start))
-        start = stop
-    return shares
-
-
-@compiled
-def compute_word_scores(
-    folded: Bytes,
+    ends: Int64s,
     seed: np.uint64,
     bits: UInt16s,
     bad_words: Phrases,
     scores: Floats,
     lines: Int64s,
+    line_ends: Int64s,
 ) -> None:
-    """Compute only the scores of normalized words. They are written into arrays that the caller
-    makes: returning arrays to Python takes longer.
+    """Compute the scores of normalized words of some texts. All is written into arrays that the
+    caller makes: returning arrays to Python takes longer.
 
     Args:
-        folded: as of `compute_scores`, as the next three.
-        seed: see there.
-        bits: see there.
-        bad_words: see there.
-        scores: float64[22], filled; NaN for all other scores.
-        lines: int64[8, lines], zeros; the rows about normalized words are filled.
+        folded: of `lc_assets.text.folding.folded_lines`, as ``ends``.
+        ends: after the last byte of each text.
+        seed: of hashes.
+        bits: `lc_assets.text.characters.character_bits`.
+        bad_words: listed phrases.
+        scores: float64[texts, 22], filled, in the order of
+            `lc_assets.text.signals.names.TEXT_DOC_SIGNALS` followed by stop words and bad words;
+            NaN for None, and for all other scores.
+        lines: int64[lines, 8], zeros; the columns about normalized words are filled, see
+            `lc_assets.text.signals.passes.ENDS`.
+        line_ends: after the last line of each text.
     """
-    words = scan_words(folded, bits, seed, bad_words.words, lines)
-    score_words(words, seed, bad_words, scores)
+    begin = first = 0
+    for text in range(len(ends)):
+        own = lines[first : line_ends[text]]
+        words = scan_words(folded[begin : ends[text]], bits, seed, bad_words.words, own)
+        score_words(words, seed, bad_words, scores[text])
+        begin, first = ends[text], line_ends[text]
+
+
+@compiled
+def score_raw_of_each(
+    data: Bytes,
+    ends: Int64s,
+    seed: np.uint64,
+    bits: UInt16s,
+    stop_words: WordSet,
+    scores: Floats,
+    lines: Int64s,
+    line_ends: Int64s,
+) -> Floats:
+    """Fill the other scores and columns, of the texts' UTF-8; other arguments as there.
+
+    Args:
+        stop_words: listed raw words.
+
+    Returns:
+        float64[lines, 2]: shares of numeric and of upper case characters of each line.
+    """
+    shares = np.zeros((len(lines), 2), np.float64)
+    begin = first = 0
+    for text in range(len(ends)):
+        own = lines[first : line_ends[text]]
+        raw = scan_raw(data[begin : ends[text]], bits, seed, stop_words, own)
+        _score_raw(raw, own, scores[text])
+        _fill_shares(own, shares[first : line_ends[text]])
+        begin, first = ends[text], line_ends[text]
+    return shares
+
+
+@compiled
+def _fill_shares(lines: Int64s, shares: Floats) -> None:
+    start = np.int64(0)
+    for line in range(len(lines)):
+        stop = lines[line, ENDS]
+        if lines[line, NUMBERS]:
+            shares[line, 0] = round8(lines[line, NUMBERS] / lines[line, CHARS])
+        if lines[line, UPPER_CASE]:
+            shares[line, 1] = round8(lines[line, UPPER_CASE] / (stop - start))
+        start = stop
 
 
 @compiled
 def score_words(words: NumberedWords, seed: np.uint64, bad_words: Phrases, scores: Floats) -> None:
-    """Fill the scores of words that are numbered; see `compute_word_scores`."""
+    """Fill the scores of a text whose words are numbered; see `score_words_of_each`."""
     scores[:], n_words = nan, words.numbers.size
     before = np.zeros(n_words + 1, np.int32)
     n_chars = 0
@@ -196,17 +201,9 @@ def score_words(words: NumberedWords, seed: np.uint64, bad_words: Phrases, score
 
 
 @compiled
-def add_raw_scores(
-    data: Bytes,
-    seed: np.uint64,
-    bits: UInt16s,
-    stop_words: WordSet,
-    scores: Floats,
-    lines: Int64s,
-) -> None:
-    """Fill the other scores and rows; arguments as of `compute_scores`."""
-    raw, n_lines = scan_raw(data, bits, seed, stop_words, lines), lines.shape[1]
-    n_chars = lines[ENDS, n_lines - 1] if n_lines else 0
+def _score_raw(raw: RawCounts, lines: Int64s, scores: Floats) -> None:
+    n_lines = len(lines)
+    n_chars = lines[n_lines - 1, ENDS] if n_lines else 0
     scores[0] = raw.curly / (n_chars or 1)
     if raw.words:
         scores[11] = raw.all_caps / raw.words

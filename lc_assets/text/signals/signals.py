@@ -40,14 +40,16 @@ Source: ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data, com
     to the output of that code.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 
 from lc_assets.arrays import Floats, Int64s
 from lc_assets.records import distinct
 from lc_assets.text.characters import character_bits
+from lc_assets.text.folding import folded_lines
 from lc_assets.text.hashing import WordSet, hash_seed, utf8_of, word_set
 from lc_assets.text.numbering import hash_bytes
 from lc_assets.text.signals.names import (
@@ -71,17 +73,15 @@ from lc_assets.text.signals.passes import (
 from lc_assets.text.signals.scores import (
     N_SCORES,
     Phrases,
-    add_raw_scores,
-    compute_scores,
-    compute_word_scores,
+    score_raw_of_each,
     score_words,
-    shares_of,
+    score_words_of_each,
 )
-from lc_assets.text.words import folded_lines
+from lc_assets.text.texts import Texts, none_for_nan
 
 _BULLETS = "rps_lines_start_with_bulletpoint"
 _SCORES = (*enumerate((*TEXT_DOC_SIGNALS, "rps_doc_stop_word_fraction", "rps_doc_ldnoobw_words")),)
-"""The document's scores as `compute_scores` returns them: their places and names."""
+"""The document's scores as `score_words_of_each` orders them: their places and names."""
 
 _NOTHING: frozenset[str] = frozenset()
 _LONG = 1 << 24
@@ -169,74 +169,140 @@ def measure_signals(
     >>> measure_signals("The cat sat.").scalars["rps_doc_mean_word_length"]
     3.0
     """
-    stop_words = _word_set(lists.stop_words.get(language, _NOTHING))
-    bad_words = _phrases(lists.bad_words.get(language, _NOTHING))
-    seed, bits = hash_seed(), character_bits()
-    if len(text) > _LONG:
-        scores, lines = _of_long(text, bad_words)
-        add_raw_scores(utf8_of(text), seed, bits, stop_words, scores, lines)
-        shares = shares_of(lines)
-    else:
-        content, folded = utf8_of(text), folded_lines(text)
-        scores, lines, shares = compute_scores(
-            content, folded, _n_lines(text), seed, bits, stop_words, bad_words
-        )
-    scalars = _scalars(scores, _SCORES)
-    if language not in lists.bad_words:
-        del scalars["rps_doc_ldnoobw_words"]
-    if language not in lists.stop_words:
-        del scalars["rps_doc_stop_word_fraction"]
-    if lists.domains is not None:
-        scalars["rps_doc_ut1_blacklist"] = lists.domains.get(source_domain)
-    columns: dict[str, Int64s | Floats] = {
-        "rps_lines_ending_with_terminal_punctution_mark": lines[TERMINAL].astype(np.float64),
-        "rps_lines_javascript_counts": lines[JAVASCRIPT].astype(np.float64),
-        "rps_lines_num_words": lines[WORDS],
-        "rps_lines_numerical_chars_fraction": shares[0],
-        _BULLETS: lines[BULLETS].astype(np.float64),
-        "rps_lines_uppercase_letter_fraction": shares[1],
-    }
-    # As CCNet counts lines: a last empty one included.
-    n_bullets, n_lines = float(lines[BULLETS].sum()), text.count("\n") + 1
-    scalars[BULLET_LINES] = n_bullets / n_lines if lines.shape[1] else None
-    return MeasuredSignals(len(text), scalars, lines[ENDS], columns)
+    return next(signals_of_each(Texts([text]), [source_domain], lists, language=language).each())
 
 
-def measure_words(text: str) -> dict[str, float | None]:
-    """Compute only the `WORD_SIGNALS` of a text, in half the time; by name, None for a mean over
-    nothing.
+@distinct
+class MeasuredTexts:
+    """The signals of some texts of one language.
 
-    >>> measure_words("The cat sat.")["rps_doc_mean_word_length"]
-    3.0
+    Attributes:
+        texts: the texts.
+        scores: float64[texts, 22], see `score_words_of_each`; as are ``lines``.
+        lines: int64[lines, 8].
+        line_ends: int64[texts], after the last line of each.
+        shares: float64[lines, 2], see `score_raw_of_each`.
+        places: where in ``scores`` the signals are, and their names; those without a list are not
+            among them.
+        listed: for each text the number of its domain's set of categories, None for an unlisted
+            domain; None when no list was given.
     """
-    nothing = _phrases(_NOTHING)
-    if len(text) > _LONG:
-        scores, _ = _of_long(text, nothing)
+
+    texts: Texts
+    scores: Floats
+    lines: Int64s
+    line_ends: Int64s
+    shares: Floats
+    places: Sequence[tuple[int, str]]
+    listed: Sequence[int | None] | None
+
+    def columns(self) -> dict[str, Floats]:
+        """The signals of whole documents, float64[texts] by name; NaN for None."""
+        found = {name: self.scores[:, at] for at, name in self.places}
+        if self.listed is not None:
+            found["rps_doc_ut1_blacklist"] = np.array(self.listed, np.float64)
+        found[BULLET_LINES] = self._bullets()
+        return found
+
+    def _bullets(self) -> Floats:
+        """Lines with a bullet per line as CCNet counts them: a last empty one included."""
+        before = np.append(0, np.cumsum(self.lines[:, BULLETS]))
+        begins = np.append(0, self.line_ends[:-1])
+        n_bullets = before[self.line_ends] - before[begins]
+        shares: Floats = n_bullets / (self.texts.count("\n") + 1)
+        return np.where(self.line_ends > begins, shares, np.nan)
+
+    def each(self) -> Iterator[MeasuredSignals]:
+        """The signals of each text."""
+        columns = self.columns()
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        begin = 0
+        ends = self.line_ends.tolist()
+        for at, (text, end, row) in enumerate(zip(self.texts.texts, ends, rows, strict=True)):
+            scalars = dict(zip(columns, none_for_nan(row), strict=True))
+            scalars["rps_doc_word_count"] = int(scalars["rps_doc_word_count"] or 0)
+            if self.listed is not None:
+                scalars["rps_doc_ut1_blacklist"] = self.listed[at]
+            lines, shares = self.lines[begin:end], self.shares[begin:end]
+            yield MeasuredSignals(len(text), scalars, lines[:, ENDS], _of_lines(lines, shares))
+            begin = end
+
+
+def _of_lines(lines: Int64s, shares: Floats) -> dict[str, Int64s | Floats]:
+    """Scores of lines by name."""
+    return {
+        "rps_lines_ending_with_terminal_punctution_mark": lines[:, TERMINAL].astype(np.float64),
+        "rps_lines_javascript_counts": lines[:, JAVASCRIPT].astype(np.float64),
+        "rps_lines_num_words": lines[:, WORDS],
+        "rps_lines_numerical_chars_fraction": shares[:, 0],
+        _BULLETS: lines[:, BULLETS].astype(np.float64),
+        "rps_lines_uppercase_letter_fraction": shares[:, 1],
+    }
+
+
+def signals_of_each(
+    texts: Texts,
+    source_domains: Sequence[str],
+    lists: WordLists = NO_LISTS,
+    *,
+    language: str = "",
+) -> MeasuredTexts:
+    """Compute the signals of some texts; arguments as of `signals_of`.
+
+    >>> measured = signals_of_each(Texts(["The cat sat.", ""]), ["", ""])
+    >>> measured.columns()["rps_doc_mean_word_length"].tolist()
+    [3.0, nan]
+    """
+    stop_words = _word_set(lists.stop_words.get(language, _NOTHING))
+    scores, lines, line_ends = _word_scores(texts, lists.bad_words.get(language, _NOTHING))
+    shares = score_raw_of_each(
+        *texts.utf8, hash_seed(), character_bits(), stop_words, scores, lines, line_ends
+    )
+    there = {
+        "rps_doc_ldnoobw_words": language in lists.bad_words,
+        "rps_doc_stop_word_fraction": language in lists.stop_words,
+    }
+    domains = lists.domains
+    return MeasuredTexts(
+        texts,
+        scores,
+        lines,
+        line_ends,
+        shares,
+        [place for place in _SCORES if there.get(place[1], True)],
+        None if domains is None else [domains.get(domain) for domain in source_domains],
+    )
+
+
+def measure_words(texts: Texts) -> dict[str, Floats]:
+    """Compute only the `WORD_SIGNALS` of some texts, in half the time; float64[texts] by name, NaN
+    for a mean over nothing.
+
+    >>> measure_words(Texts(["The cat sat."]))["rps_doc_mean_word_length"].tolist()
+    [3.0]
+    """
+    scores, _, _ = _word_scores(texts, _NOTHING)
+    return {name: scores[:, at] for at, name in _WORD_SCORES}
+
+
+def _word_scores(texts: Texts, bad_words: frozenset[str]) -> tuple[Floats, Int64s, Int64s]:
+    """What `score_words_of_each` fills, and after the last line of each text."""
+    phrases, seed, bits = _phrases(bad_words), hash_seed(), character_bits()
+    line_ends = np.fromiter(accumulate(map(_n_lines, texts.texts)), np.int64, len(texts.texts))
+    scores = np.empty((len(line_ends), N_SCORES))
+    lines = np.zeros((line_ends[-1], N_LINES), np.int64)
+    if len(line_ends) == 1 and len(texts.texts[0]) > _LONG:
+        # The normalized form is not kept beside the n-grams.
+        words = scan_words(folded_lines(texts)[0], bits, seed, phrases.words, lines)
+        score_words(words, seed, phrases, scores[0])
     else:
-        scores, lines = np.empty(N_SCORES), np.zeros((N_LINES, _n_lines(text)), np.int64)
-        read = folded_lines(text), hash_seed(), character_bits(), nothing
-        compute_word_scores(*read, scores, lines)
-    return _scalars(scores, _WORD_SCORES)
-
-
-def _of_long(text: str, bad_words: Phrases) -> tuple[Floats, Int64s]:
-    """`compute_word_scores` of a text whose normalized form is not kept beside its n-grams."""
-    scores, lines = np.empty(N_SCORES), np.zeros((N_LINES, _n_lines(text)), np.int64)
-    words = scan_words(folded_lines(text), character_bits(), hash_seed(), bad_words.words, lines)
-    score_words(words, hash_seed(), bad_words, scores)
-    return scores, lines
+        read = *folded_lines(texts), seed, bits, phrases
+        score_words_of_each(*read, scores, lines, line_ends)
+    return scores, lines, line_ends
 
 
 def _n_lines(text: str) -> int:
     return text.count("\n") + (text[-1:] not in ("", "\n"))
-
-
-def _scalars(scores: Floats, places: Sequence[tuple[int, str]]) -> dict[str, float | None]:
-    """Some scores of a document by name; only NaN differs from itself."""
-    found = scores.tolist()
-    scalars = {name: None if found[at] != found[at] else found[at] for at, name in places}
-    scalars["rps_doc_word_count"] = int(scalars["rps_doc_word_count"] or 0)
-    return scalars
 
 
 def first_score(spans: Sequence[Span]) -> float | None:

@@ -1,0 +1,97 @@
+"""The lines of the table of kept documents, and its columns."""
+
+from functools import lru_cache
+from itertools import groupby
+from math import isfinite, nan
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, SPANS_SUFFIX
+from lc_assets.builds.columns import PERPLEXITY, PLACES
+from lc_assets.builds.tables import FILTERED, read_table
+from lc_assets.errors import BadInput
+from lc_assets.formats.corpora.containers import CorpusDocument, as_float
+from lc_assets.stages.documents.dropping import Part
+from lc_assets.stages.documents.measuring import Document, described
+from lc_assets.stages.documents.shard_inputs import ShardTask
+from lc_assets.text.rules.rules import RuleSet
+
+SPANS_FIELD = "spans"
+"""Of a record: which parts of its text are of which document."""
+
+
+def kept_line(task: ShardTask, part: Part, line: int, found: Document) -> dict[str, Any]:
+    """The document on a line as a line of the table, with the values tested first."""
+    shard, row = task.files.shard, part.row_of[line]
+    kept: dict[str, Any] = {
+        "id": part.id_of(line),
+        "url": found.url,
+        **described(found, shard.language, shard.bucket, task.rules),
+        **(_fields_of(task, found) if task.fields else {}),
+        **{name: column.item(row) for name, column in part.table.columns.items()},
+    }
+    if task.perplexity:
+        published = nan if found.perplexity is None else found.perplexity
+        kept.setdefault(PERPLEXITY, published)
+    return kept
+
+
+def schema_of(
+    rules: RuleSet, *, perplexity: bool = False, fields: tuple[str, ...] = ()
+) -> pa.Schema:
+    """Columns of `filtered_documents`: `FILTERED`, and a float64 column per tested value; also the
+    record's ``perplexity``, where documents are preferred by it and no rule tests it, of files the
+    ``fields`` that packing reads, as text, and `PLACES` where rules edit lines.
+    """
+    values = sorted(rules.columns | ({PERPLEXITY} if perplexity else set()))
+    read = [(name, pa.string()) for name in fields if name not in values]
+    edited = [] if rules.edit is None else [PLACES]
+    return pa.schema([*FILTERED, *((name, pa.float64()) for name in values), *read, *edited])
+
+
+def _fields_of(task: ShardTask, record: Document) -> dict[str, str]:
+    """The fields of a record that packing reads, as text; empty where it has none.
+
+    Raises:
+        BadInput: when documents are ordered by a field that holds no number.
+    """
+    known: dict[str, Any] = (
+        msgspec.json.decode(record.rest) if isinstance(record, CorpusDocument) else {}
+    )
+    if SPANS_FIELD in task.fields and isinstance(record, CorpusDocument):
+        known.setdefault(SPANS_FIELD, _spans_beside(task).get(record.own_id))
+    order = as_float(known.get(task.order_by))
+    if task.order_by in task.fields and (order is None or not isfinite(order)):
+        name = record.id if isinstance(record, CorpusDocument) else record.url
+        raise BadInput(
+            f"{task}: document {name}: field {task.order_by!r} holds no number; "
+            "packed_rows.order_by needs one in every record; fields: "
+            f"{', '.join(sorted(known)) or 'none'}"
+        )
+    found = {name: "" if known.get(name) is None else known[name] for name in task.fields}
+    return {
+        name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for name, value in found.items()
+    }
+
+
+def _spans_beside(task: ShardTask) -> dict[str, list[dict[str, Any]]]:
+    """Spans by document id, where the file is a table of LongPack documents; see `SPANS_FIELD`."""
+    file = task.files.parts["documents"]
+    if task.source is None or file is None:
+        return {}
+    path = task.source.upstream.local_path(file.path)
+    return {} if path is None else _spans_of(path)
+
+
+@lru_cache(maxsize=1)
+def _spans_of(documents: Path) -> dict[str, list[dict[str, Any]]]:
+    spans = documents.with_name(documents.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX))
+    if spans == documents or not spans.is_file():
+        return {}
+    lines = read_table(spans, ["id", "child_id", "start", "stop"]).to_pylist()
+    return {name: list(own) for name, own in groupby(lines, key=itemgetter("id"))}

@@ -1,0 +1,280 @@
+"""Folding the UTF-8 of texts: the bytes of `lc_assets.text.words.normalize` in one pass.
+
+The table maps characters up to U+FFFF. A stretch with a character whose folding depends on its
+neighbours (capital sigma, marks out of canonical order), or that is rare (most beyond U+FFFF), goes
+through `normalize`.
+"""
+
+import string
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lc_assets.arrays import Bytes, Int64s
+from lc_assets.compiling import compiled
+from lc_assets.text.characters import code_point
+from lc_assets.text.texts import Texts
+from lc_assets.text.words import normalize
+
+_DROPPED = 255
+"""In the table of ASCII: the character is removed. No ASCII character maps to it otherwise."""
+_IRREGULAR = 1
+"""A kind: what the character becomes depends on its neighbours."""
+_WHITE = 2
+"""A kind: white space."""
+
+_SPACE = 32
+_NEWLINE = 10
+_EMOJI_FIRST, _EMOJI_LAST = 0x1F000, 0x1FBEF
+_IDEOGRAPHS_FIRST, _IDEOGRAPHS_LAST = 0x20000, 0x2F7FF
+_CAPITAL_SIGMA = "\u03a3"
+
+_GROWTH = 3
+"""Maximum bytes of folded text per byte of text: U+0390 is two bytes, its decomposition six."""
+_PIECE_BYTES = 1 << 16
+"""Bytes folded at a time, or a few more: one rare character sends that much through `normalize`."""
+
+
+class FoldingTables(NamedTuple):
+    """Replacements of characters.
+
+    An entry packs, from the lowest bits up: canonical combining class of the replacement's last
+    character (8 bits), of its first (8), the character's kind (8), bytes of the replacement (8; 0
+    for a character that stays as it is), and where in ``pool`` it begins (32).
+
+    Attributes:
+        ascii_table: uint8[128], the replacement of each ASCII character; `_DROPPED` for nothing.
+        entries: int64[65536], by code point.
+        pool: uint8, bytes of all replacements.
+    """
+
+    ascii_table: Bytes
+    entries: Int64s
+    pool: Bytes
+
+
+def normalized_utf8(text: str | bytes) -> Bytes:
+    """The normalized text, given as such or in UTF-8, in UTF-8: uint8[n], lone surrogates in three
+    bytes each.
+
+    >>> bytes(normalized_utf8("  The U.S.A. – Today ")).decode()
+    'the usa – today'
+    """
+    return _folded(text, folding_tables, normalize)
+
+
+def folded_lines(texts: Texts) -> tuple[Bytes, Int64s]:
+    r"""The same of several texts, with every newline kept: words are separated by spaces and
+    newlines, of which there may be several.
+
+    Returns:
+        The bytes, one text behind the other; and after the last of each text, int64[texts].
+
+    >>> bytes(folded_lines(Texts(["The  U.S.A.\n\nToday"]))[0]).decode()
+    'the usa\n\ntoday'
+    """
+    return _folded_each(texts, _line_tables, _normalize_lines)
+
+
+def normalized_each(texts: Texts) -> tuple[Bytes, Int64s]:
+    """`normalized_utf8` of several texts; as `folded_lines`."""
+    return _folded_each(texts, folding_tables, normalize)
+
+
+def _folded_each(
+    texts: Texts, tables: Callable[[], FoldingTables], plainly: Callable[[str], str]
+) -> tuple[Bytes, Int64s]:
+    data, ends = texts.utf8
+    growth = 1 if all(map(str.isascii, texts.texts)) else _GROWTH
+    out, out_ends = np.empty(growth * len(data) + 8, np.uint8), np.empty(len(ends), np.int64)
+    text = 0
+    while text < len(ends):
+        if not _fold_each.is_interpreted:
+            text = _fold_each(data, ends, out, out_ends, text, tables())
+            if text == len(ends):
+                break
+        plain = _folded(texts.texts[text], tables, plainly)
+        begin = out_ends.item(text - 1) if text else 0
+        out_ends[text] = begin + len(plain)
+        out[begin : out_ends[text]] = plain
+        text += 1
+    return out[: out_ends[-1]] if len(ends) else out[:0], out_ends
+
+
+@compiled
+def _fold_each(
+    data: Bytes, ends: Int64s, out: Bytes, out_ends: Int64s, text: int, tables: FoldingTables
+) -> int:
+    """Fold texts from one on, up to the first that `_fold_utf8` cannot fold; return its number, or
+    how many texts there are.
+
+    Args:
+        data: UTF-8 of all texts.
+        ends: after the last byte of each.
+        out: gets the folded texts, one behind the other; room as for `_fold_utf8`.
+        out_ends: gets the place after the last byte of each.
+        text: the first text to be folded.
+        tables: `folding_tables`.
+    """
+    begin, at = (ends[text - 1], out_ends[text - 1]) if text else (0, 0)
+    while text < len(ends):
+        n_out = _fold_utf8(data[begin : ends[text]], out[at:], tables)
+        if n_out < 0:
+            break
+        begin, at = ends[text], at + n_out
+        out_ends[text] = at
+        text += 1
+    return text
+
+
+def _folded(
+    text: str | bytes, tables: Callable[[], FoldingTables], plainly: Callable[[str], str]
+) -> Bytes:
+    if _fold_each.is_interpreted:  # the tables would take longer than the text
+        plain = plainly(text if isinstance(text, str) else text.decode("utf-8", "surrogatepass"))
+        return np.frombuffer(bytearray(plain, "utf-8", "surrogatepass"), np.uint8)
+    content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    out = np.empty((1 if text.isascii() else _GROWTH) * len(content) + 8, np.uint8)
+    n_out = 0
+    for piece in _pieces(content):
+        joint = min(n_out, 1)
+        begin = n_out + joint
+        n_more = _fold_utf8(np.frombuffer(piece, np.uint8), out[begin:], tables())
+        if n_more < 0:
+            plain = plainly(piece.decode("utf-8", "surrogatepass"))
+            encoded = plain.encode("utf-8", "surrogatepass")
+            n_more = len(encoded)
+            out[begin : begin + n_more] = np.frombuffer(encoded, np.uint8)
+        if n_more:
+            out[n_out:begin] = _SPACE
+            n_out = begin + n_more
+    return out[:n_out]
+
+
+def _pieces(content: bytes) -> Iterator[bytes]:
+    """Cut at spaces: no character's folding depends on what is beyond one."""
+    begin, end = 0, 0
+    while end >= 0 and begin < len(content):
+        end = content.find(b" ", begin + _PIECE_BYTES)
+        yield content[begin : None if end < 0 else end]
+        begin = end + 1
+
+
+@compiled
+def _fold_utf8(source: Bytes, out: Bytes, tables: FoldingTables) -> int:
+    """Write normalized text.
+
+    Args:
+        source: well-formed UTF-8; lone surrogates are allowed, in three bytes each.
+        out: room for three times as many bytes, and one more.
+        tables: `folding_tables`.
+
+    Returns:
+        How many bytes were written; -1 where a character is irregular or in no table.
+    """
+    ascii_table, entries, pool = tables
+    i = n_out = last_class = 0
+    marks_end = -1
+    after_space: Any = np.int64(1)
+    while i < len(source):
+        byte = source[np.uint64(i)]
+        if byte < 0x80:
+            mapped = ascii_table[byte]
+            is_space: Any = np.int64(mapped == _SPACE)
+            is_dropped: Any = np.int64(mapped == _DROPPED)
+            # Without branches: where words end cannot be predicted.
+            out[np.uint64(n_out)] = mapped
+            n_out += 1 - (is_dropped | (is_space & after_space))
+            after_space = is_space | (is_dropped & after_space)
+            i += 1
+            continue
+        point, length = code_point(source, i)
+        beyond = point >= len(entries)
+        entry: Any = np.int64(0) if beyond else entries[point]
+        kind, first_class = (entry >> 16) & 255, (entry >> 8) & 255
+        out_of_order = 0 < first_class < last_class and marks_end == n_out
+        if kind == _IRREGULAR or out_of_order or (beyond and not _stays(point)):
+            return -1
+        if kind == _WHITE:
+            out[n_out] = _SPACE
+            n_out += 1 - after_space
+            after_space = np.int64(1)
+        else:
+            n_out += _put(source[i : i + length], entry, pool, out[n_out:])
+            after_space = np.int64(0)
+            last_class, marks_end = entry & 255, n_out
+        i += length
+    return n_out - 1 if n_out > 0 and out[n_out - 1] == _SPACE else n_out
+
+
+@compiled
+def _stays(point: int) -> bool:
+    """Whether a character beyond the table stays as it is."""
+    return _EMOJI_FIRST <= point <= _EMOJI_LAST or _IDEOGRAPHS_FIRST <= point <= _IDEOGRAPHS_LAST
+
+
+@compiled
+def _put(character: Bytes, entry: int, pool: Bytes, out: Bytes) -> int:
+    """Write one character, replaced or as it is; return the number of bytes."""
+    n_replaced = (entry >> 24) & 255
+    if n_replaced == 0:
+        for i in range(len(character)):
+            out[i] = character[i]
+        return len(character)
+    begin = entry >> 32
+    for i in range(n_replaced):
+        out[i] = pool[begin + i]
+    return n_replaced
+
+
+@cache
+def folding_tables() -> FoldingTables:
+    """Make the tables, once per process: some 40 ms, 600 kB."""
+    characters = list(map(chr, range(0x80, 0x10000)))
+    # All at once: newlines separate them, and none of them becomes a newline.
+    folded = unicodedata.normalize("NFD", "\n".join(characters).lower()).split("\n")
+    pieces = [
+        b"" if new == old else new.encode("utf-8", "surrogatepass")
+        for old, new in zip(characters, folded, strict=True)
+    ]
+    begins = accumulate(map(len, pieces), initial=0)
+    entries = [
+        begin << 32
+        | len(piece) << 24
+        | _kind(old) << 16
+        | unicodedata.combining(new[0]) << 8
+        | unicodedata.combining(new[-1])
+        for begin, piece, old, new in zip(begins, pieces, characters, folded, strict=False)
+    ]
+    return FoldingTables(
+        ascii_table=np.array([_ascii(chr(point)) for point in range(0x80)], np.uint8),
+        entries=np.array([0] * 0x80 + entries, np.int64),  # ASCII has its own table
+        pool=np.frombuffer(b"".join(pieces), np.uint8),
+    )
+
+
+@cache
+def _line_tables() -> FoldingTables:
+    ascii_table = folding_tables().ascii_table.copy()
+    ascii_table[_NEWLINE] = _NEWLINE
+    return folding_tables()._replace(ascii_table=ascii_table)
+
+
+def _normalize_lines(piece: str) -> str:
+    return "\n".join(map(normalize, piece.split("\n")))
+
+
+def _kind(character: str) -> int:
+    if character == _CAPITAL_SIGMA:
+        return _IRREGULAR  # its lower case is another letter at the end of a word
+    return _WHITE if character.isspace() else 0
+
+
+def _ascii(character: str) -> int:
+    if character in string.punctuation:
+        return _DROPPED
+    return _SPACE if character.isspace() else ord(character.lower())

@@ -1,0 +1,87 @@
+"""Texts that are measured together, in one call of each kernel.
+
+A call costs as much as measuring some hundred characters, and so does what surrounds it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from math import isnan
+from typing import TypeVar
+
+import numpy as np
+
+from lc_assets.arrays import Bytes, Int64s
+
+Document = TypeVar("Document")
+
+CHARS_TOGETHER = 1 << 19
+"""Characters of the texts that are measured together, or one text that has more."""
+TEXTS_TOGETHER = 1 << 12
+
+
+class Texts:
+    """Some texts and their UTF-8, one behind the other.
+
+    Attributes:
+        texts: the texts.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.texts: Sequence[str] = tuple(texts)
+        self._utf8: tuple[Bytes, Int64s] | None = None
+
+    @property
+    def utf8(self) -> tuple[Bytes, Int64s]:
+        """The bytes, uint8[n], read-only, lone surrogates in three each; and after the last of each
+        text, int64[texts]. Made again for every kernel where they are many.
+        """
+        if self._utf8 is not None:
+            return self._utf8
+        contents = [text.encode("utf-8", "surrogatepass") for text in self.texts]
+        ends = np.fromiter(accumulate(map(len, contents)), np.int64, len(contents))
+        joined = contents[0] if len(contents) == 1 else b"".join(contents)
+        found = np.frombuffer(joined, np.uint8), ends
+        if len(joined) <= 4 * CHARS_TOGETHER:
+            self._utf8 = found
+        return found
+
+    @property
+    def n_chars(self) -> Int64s:
+        """Characters of each text."""
+        return np.fromiter(map(len, self.texts), np.int64, len(self.texts))
+
+    def count(self, *marks: str) -> Int64s:
+        """How often any of some marks occurs in each text."""
+        found = (sum(map(text.count, marks)) for text in self.texts)
+        return np.fromiter(found, np.int64, len(self.texts))
+
+
+def none_for_nan(values: Iterable[float]) -> list[float | None]:
+    """Values of one document, None for those that are missing."""
+    return [None if isnan(value) else value for value in values]
+
+
+def together(
+    documents: Iterable[Document], n_chars: Callable[[Document], int]
+) -> Iterator[list[Document]]:
+    """Split documents into those that are measured together; a long one is alone, and held by the
+    caller only.
+
+    >>> list(map(len, together([CHARS_TOGETHER, 1, 1], int)))
+    [1, 2]
+    """
+    some: list[Document] = []
+    n_some = 0
+    for document in documents:
+        n = n_chars(document)
+        if some and (n_some + n > CHARS_TOGETHER or len(some) >= TEXTS_TOGETHER):
+            yield some
+            some, n_some = [], 0
+        some.append(document)
+        del document
+        n_some += n
+        if n_some >= CHARS_TOGETHER:
+            yield some
+            some, n_some = [], 0
+    if some:
+        yield some
