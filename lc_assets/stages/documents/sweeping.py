@@ -12,6 +12,7 @@ for any number of workers.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from math import isfinite
 from pathlib import Path
 from typing import Literal
 
@@ -104,34 +105,42 @@ def sweep(
     >>> swept["threshold"].to_pylist(), swept["kept_alone"].to_pylist()
     ([950.0, 1000.0, 1050.0, 1100.0, 1250.0, 1500.0], [2, 2, 1, 1, 1, 1])
     """
-    tables = [SWEEP.empty_table()]
+    thresholds = _thresholds_of(rules.bounds)
+    alone, others = (np.zeros(len(thresholds), np.int64) for _ in COUNTS)
+    is_measured, is_laxer = (np.zeros(len(thresholds), np.bool_) for _ in COUNTS)
     fails = np.zeros((len(rules.rules), len(allowed)), np.bool_)
     for row, rule in zip(fails, rules.rules, strict=True):
         row[:] = rule.fails(columns[rule.column])
-    n_failed = fails.sum(axis=0)
+    n_failed, start = fails.sum(axis=0), 0
     for rule, failed in zip(rules.rules, fails, strict=True):
         values, only_this = columns[rule.column], allowed & (n_failed == failed)
-        for bound, own in (("at_least", rule.at_least), ("at_most", rule.at_most)):
+        for is_least, own in ((True, rule.at_least), (False, rule.at_most)):
             if own is None:
                 continue
-            is_least = bound == "at_least"
             grid = _grid(own)
+            own_lines, start = slice(start, start + len(grid)), start + len(grid)
             within = values <= rule.highest if is_least else values >= rule.lowest
-            laxer = grid < own if is_least else grid > own
-            alone = _kept(values[~np.isnan(values)], grid, is_least)
-            others = _kept(values[only_this & within], grid, is_least)
-            is_measured = rule.column in measured
-            unread = bool(measured) and not is_measured
-            lines = (
-                [rule.name] * len(grid),
-                [bound] * len(grid),
-                grid,
-                grid == own,
-                pa.array(alone, mask=np.full(len(grid), is_measured)),
-                pa.array(others, mask=laxer & unread),
-            )
-            tables.append(pa.table(lines, schema=SWEEP))
-    return pa.concat_tables(tables).combine_chunks()
+            alone[own_lines] = _kept(values[~np.isnan(values)], grid, is_least)
+            others[own_lines] = _kept(values[only_this & within], grid, is_least)
+            is_measured[own_lines] = rule.column in measured
+            is_laxer[own_lines] = grid < own if is_least else grid > own
+    unread = is_laxer & ~is_measured & bool(measured)
+    counts = pa.array(alone, mask=is_measured), pa.array(others, mask=unread)
+    return pa.table([*thresholds.columns, *counts], schema=SWEEP)
+
+
+@lru_cache(maxsize=8)
+def _thresholds_of(bounds: tuple[tuple[str, str, float, float], ...]) -> pa.Table:
+    """The columns of a sweep that are the same for all shards, of `RuleSet.bounds`."""
+    lines = [
+        (name, bound, threshold, threshold == own)
+        for name, _, lowest, highest in bounds
+        for bound, own in (("at_least", lowest), ("at_most", highest))
+        if isfinite(own)
+        for threshold in _grid(own).tolist()
+    ]
+    columns = list(zip(*lines, strict=True)) or [()] * len(KEY)
+    return pa.table(columns, schema=pa.schema([SWEEP.field(name) for name in KEY]))
 
 
 def rounded(threshold: float) -> float:
