@@ -253,8 +253,9 @@ def test_a_scanned_line_is_as_it_is_decoded(data, wanted, random):
     if data.draw(st.booleans()):
         at = random.randrange(len(line))
         line = line[:at] + bytes([random.choice(b'[]{}",.-019e \\n')]) + line[at + 1 :]
-    known, scores = [name for name in SCALARS if name in wanted], np.empty(len(wanted))
-    found = LineScanner(known).scan(line, scores)
+    known = [name for name in SCALARS if name in wanted]
+    (before, found, _), (_, scores, _) = LineScanner(known).scan([b"{}", line, b""])
+    assert before is None
     if found is None:
         return
     try:
@@ -282,7 +283,6 @@ def test_lines_as_published_are_scanned(tmp_path):
     )
     write_signals(tmp_path / "x.gz", SHARD, [(7, record, signals_of(record.raw_content))])
     line = gzip.decompress((tmp_path / "x.gz").read_bytes()).removesuffix(b"\n")
-    scores = np.empty(len(SCALARS))
-    assert LineScanner(SCALARS).scan(line, scores) == (SHARD.document_id(7), "")
-    assert scores[SCALARS.index("frac_lines_start_with_bulletpoint")] == 1
-    assert LineScanner(SCALARS).scan(line.replace(b'":', b'": '), scores) is None
+    found, scores = LineScanner(SCALARS).scan([line, line.replace(b'":', b'": '), line])
+    assert found == [(SHARD.document_id(7), ""), None, (SHARD.document_id(7), "")]
+    assert scores[0, SCALARS.index("frac_lines_start_with_bulletpoint")] == 1

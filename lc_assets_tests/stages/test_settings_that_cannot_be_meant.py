@@ -28,7 +28,7 @@ OLD, NEW = SNAPSHOTS
 MEANINGLESS = {
     "[filtered_documents]\nmin_word = 3": r"unknown field `min_word` - at `\$.filtered_documents`; there are rules, thresholds, bounds, min_words, .*; did you mean min_words",
     "[filterin]\nmin_words = 3": (
-        "unknown field `filterin`; there are target, sources, raw_snapshot, document_signals, filtered_documents, "
+        "unknown field `filterin`; there are target, reuses, sources, raw_snapshot, document_signals, filtered_documents, "
     ),
     "[filtered_documents.thresholds]\nwords = {at_lest = 3}": r"unknown field `at_lest` - at `\$.filtered_documents.thresholds.*; there are at_least, ",
     '[filtered_documents]\nmin_words = "many"': r"Expected `int`, got `str` - at `\$.filtered_documents.min_words`",

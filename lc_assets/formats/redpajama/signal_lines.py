@@ -1,4 +1,4 @@
-"""Scan a line of a signals file for some of its scores, without decoding the rest.
+"""Scan lines of a signals file for some of their scores, without decoding the rest.
 
 Nine tenths of a line are scores of single lines of text. `LineScanner` reads what RedPajama-V2's
 program writes: compact JSON, fields in its order, no escapes in id and address, numbers of few
@@ -7,11 +7,10 @@ needed are checked for their characters only.
 """
 
 from collections.abc import Sequence
-from math import nan
 
 import numpy as np
 
-from lc_assets.arrays import Bytes, Floats, Int64s
+from lc_assets.arrays import Booleans, Bytes, Floats, Int64s
 from lc_assets.compiling import compiled, inlined
 from lc_assets.text.signals.names import BULLET_LINES
 
@@ -54,30 +53,49 @@ class LineScanner:
             self._needs = keys.index(BULLET_NEEDS[0]), keys.index(BULLET_NEEDS[1])
         ends = np.cumsum([0, *map(len, keys)])
         self._keys = np.frombuffer("".join(keys).encode(), np.uint8), ends.astype(np.int64)
-        self._values = np.empty((len(keys), 3))
-        self._bounds = np.empty(4, np.int64)
+        self._n_names = len(names)
 
-    def scan(self, line: bytes, out: Floats) -> tuple[str, str] | None:
-        """Fill ``out``, ``(names,)``, with a line's scores, NaN where there is none; return the id
-        and the address, or None where the line must be decoded.
+    @property
+    def is_loaded(self) -> bool:
+        """Whether this process has loaded the kernel, which takes as long as decoding hundreds of
+        lines.
         """
-        content = np.frombuffer(line, np.uint8)
-        begin = _identity_end(content, self._bounds)
-        if begin < 0 or not _read_signals(content, begin, *self._keys, self._values):
-            return None
-        out[self._places] = self._values[: len(self._places), 0]
+        return _read_lines.dispatcher is not None
+
+    def scan(self, lines: Sequence[bytes]) -> tuple[list[tuple[str, str] | None], Floats]:
+        """Read lines without their newlines.
+
+        Returns:
+            The id and the address of each line, or None where it must be decoded; and float64
+            scores, shape ``(line, name)``, NaN where there is none.
+        """
+        ends = np.cumsum([0, *map(len, lines)], dtype=np.int64)
+        content = np.frombuffer(b"".join(lines), np.uint8)
+        bounds = np.empty((len(lines), 4), np.int64)
+        values = np.full((len(lines), len(self._keys[1]) - 1, 3), np.nan)
+        is_read = _read_lines(content, ends, self._keys, bounds, values)
+        scores = np.empty((len(lines), self._n_names))
+        scores[:, self._places] = values[:, : len(self._places), 0]
         if self._bullets >= 0:
-            starts, lines = self._needs
-            _, n_scores, total = self._values[starts].tolist()
-            if total % 1:  # a sum of others than whole numbers depends on who adds them
-                return None
-            n_lines = self._values.item(lines, 0)
-            out[self._bullets] = total / n_lines if n_scores and n_lines else nan
-        bounds = self._bounds.tolist()
-        try:
-            return line[bounds[0] : bounds[1]].decode(), line[bounds[2] : bounds[3]].decode()
-        except UnicodeDecodeError:
-            return None
+            starts, of_lines = self._needs
+            _, n_scores, total = values[:, starts].T
+            n_lines = values[:, of_lines, 0]
+            scores[:, self._bullets] = np.nan
+            has_any = (n_scores > 0) & (n_lines != 0)
+            np.divide(total, n_lines, out=scores[:, self._bullets], where=has_any)
+            is_read &= total % 1 == 0  # other sums depend on who adds them
+        return [
+            _decoded(line, found) if is_known else None
+            for line, found, is_known in zip(lines, bounds.tolist(), is_read.tolist(), strict=True)
+        ], scores
+
+
+def _decoded(line: bytes, bounds: Sequence[int]) -> tuple[str, str] | None:
+    """The id and the address of a line; None where they are not UTF-8."""
+    try:
+        return line[bounds[0] : bounds[1]].decode(), line[bounds[2] : bounds[3]].decode()
+    except UnicodeDecodeError:
+        return None
 
 
 @inlined
@@ -269,3 +287,31 @@ def _read_signals(line: Bytes, at: int, keys: Bytes, ends: Int64s, values: Float
         if at < 0 or not _holds(line, at, _NEXT):
             return at >= 0 and at + len(_BRACES) == len(line) and _holds(line, at, _BRACES)
         at += len(_NEXT)
+
+
+@compiled
+def _read_lines(
+    content: Bytes,
+    places: Int64s,
+    wanted: tuple[Bytes, Int64s],
+    bounds: Int64s,
+    values: Floats,
+) -> Booleans:
+    """Read lines, one behind the other in ``content``; see `_identity_end` and `_read_signals`.
+
+    Args:
+        content: the lines, without newlines.
+        places: ``(lines + 1,)``, where they begin and end.
+        wanted: names of signals and their ends, see `_read_signals`.
+        bounds: ``(lines, 4)``, filled.
+        values: ``(lines, n, 3)``, filled.
+
+    Returns:
+        Whether each line was read; the others must be decoded.
+    """
+    is_read = np.zeros(len(bounds), np.bool_)
+    for number in range(len(bounds)):
+        line = content[places[number] : places[number + 1]]
+        begin = _identity_end(line, bounds[number])
+        is_read[number] = begin >= 0 and _read_signals(line, begin, *wanted, values[number])
+    return is_read

@@ -27,7 +27,11 @@ from lc_assets.text.signals.signals import MeasuredSignals, bullet_fraction, fir
 from lc_assets.vocabulary import Shard
 
 DECODED_FIRST = 500
-"""Lines at the beginning of a file that are decoded as JSON: a short file needs no kernel."""
+"""Lines at the beginning of a file that are decoded as JSON, unless the kernel is loaded: a short
+file needs none.
+"""
+BATCH_BYTES = 1 << 20
+"""Bytes of lines that are scanned at once; the last of them may be longer."""
 BUCKET_SCORES = {"head": 0.0, "middle": 1.0, "tail": 2.0}
 
 
@@ -87,18 +91,18 @@ def read_signals(
     """
     known = [name for name in SCALARS if name in names]
     decoder, line_of = msgspec.json.Decoder(_record_type(known)), line_reader(shard)
-    scanner, scanned = LineScanner(known), np.empty(len(known))
     lines, urls, values = array("q"), list[str](), array("d")
     seen: set[int] = set()
     n_undecodable = n_oversize = 0
-    for number, text in read_lines(stream, where=where, max_line_bytes=max_line_bytes):
+    for number, text, scanned in _scanned(
+        read_lines(stream, where=where, max_line_bytes=max_line_bytes), LineScanner(known)
+    ):
         at = f"{where}, line {number}"
         if text is None:
             n_oversize += 1
             continue
-        found = scanner.scan(text, scanned) if number >= DECODED_FIRST else None
-        if found is not None:
-            (name, url), scores = found, scanned.tolist()
+        if scanned is not None:
+            name, url, scores = scanned
         else:
             try:
                 record: Any = decode_json(text, decoder, where=at)
@@ -125,6 +129,36 @@ def read_signals(
         n_undecodable=n_undecodable,
         n_oversize=n_oversize,
     )
+
+
+_Scanned = tuple[str, str, list[float]]
+"""Id, address and scores of a line."""
+
+
+def _scanned(
+    lines: Iterable[tuple[int, bytes | None]], scanner: LineScanner
+) -> Iterator[tuple[int, bytes | None, _Scanned | None]]:
+    """The lines, with what was scanned of each; None where it must be decoded."""
+    first = 0 if scanner.is_loaded else DECODED_FIRST
+    batch, n_bytes = list[tuple[int, bytes]](), 0
+    for number, text in lines:
+        if text is None or number < first:
+            yield number, text, None
+            continue
+        batch.append((number, text))
+        n_bytes += len(text)
+        if n_bytes >= BATCH_BYTES:
+            yield from _scanned_batch(batch, scanner)
+            batch, n_bytes = [], 0
+    yield from _scanned_batch(batch, scanner)
+
+
+def _scanned_batch(
+    batch: Sequence[tuple[int, bytes]], scanner: LineScanner
+) -> Iterator[tuple[int, bytes, _Scanned | None]]:
+    found, scores = scanner.scan([text for _, text in batch]) if batch else ([], np.empty((0, 0)))
+    for (number, text), names, row in zip(batch, found, scores.tolist(), strict=True):
+        yield number, text, None if names is None else (*names, row)
 
 
 def write_signals(
