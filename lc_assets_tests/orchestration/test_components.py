@@ -301,3 +301,18 @@ def test_dg_shows_the_chain_in_an_empty_project_and_names_wrong_keys(empty):
         assert f"lc_assets.components.{kind.__name__} " in words
     code, words = said(DG, "utils", "generate-component-schema")  # for editors
     assert code == 0, words
+
+
+def test_dg_knows_the_checkout(tmp_path):
+    """Where dagster-dg-cli is installed."""
+    pytest.importorskip("dagster_dg_cli")
+    listed = subprocess.run(
+        [DG, "list", "defs", "--json"],
+        cwd=ROOT,
+        env=os.environ | {"DAGSTER_HOME": str(tmp_path), "DAGSTER_DISABLE_TELEMETRY": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert listed.returncode == 0, listed.stderr
+    assert all(f'"{key.to_user_string()}"' in listed.stdout for key in ASSET_OF.values())
