@@ -1,5 +1,7 @@
 """Texts that are measured together: which they are, and their bytes."""
 
+from itertools import pairwise
+
 from hypothesis import given, strategies as st
 
 from lc_assets.text import texts
@@ -15,7 +17,7 @@ def test_a_long_text_is_measured_alone(sizes):
     batches = list(together(sizes, int))
     assert [size for batch in batches for size in batch] == sizes
     assert all(sum(batch) <= CHARS_TOGETHER or len(batch) == 1 for batch in batches)
-    pairs = zip(batches, batches[1:], strict=False)
+    pairs = pairwise(batches)
     assert all(sum(one) + other[0] > CHARS_TOGETHER for one, other in pairs)
 
 
