@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import UInt32s, UInt64s
+from lc_assets.builds.table_writer import COMPRESSION
 from lc_assets.builds.tables import (
-    COMPRESSION,
     mapped_table,
     opened_table,
     read_table,

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.builds.table_writer import COMPRESSION, GROUP_BYTES, TableWriter
 from lc_assets.errors import CorruptFile
 from lc_assets.execution.containment import at_document
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
@@ -19,11 +20,7 @@ from lc_assets.formats.parquet.opening import batches_of, release, require_sound
 from lc_assets.formats.unpacking import require_small
 from lc_assets.publishing import publish
 
-COMPRESSION = "zstd"
 _FEW_LINES = 1 << 10
-GROUP_BYTES = 32 << 20
-"""Bytes of lines with which a row group ends: what is more is one document's."""
-
 MANIFEST = pa.schema(
     {
         "shard": "string",
@@ -158,53 +155,6 @@ ROWS = pa.schema(
 """`token_grid`: row → document and which stretch of it. ``shift`` in the `numpy.roll` sense;
 ``n_tokens`` as in `token_documents`.
 """
-
-
-class TableWriter:
-    """Writes one table in row groups of bounded size; see `writing_table`.
-
-    Memory is bounded by ``group_bytes`` and one line, not by the table.
-    """
-
-    def __init__(self, path: Path, schema: pa.Schema, *, group_bytes: int = GROUP_BYTES) -> None:
-        self._schema = schema
-        # No dictionary of texts, which would be a page of a whole row group: books are read in a
-        # seventh less time. Every 64 texts the writer looks whether a page is full.
-        others = [name for name in schema.names if name != "raw_content"]
-        pages: dict[str, Any] = {"use_dictionary": others, "write_batch_size": 64}
-        how = {"write_statistics": False} | (pages if len(others) < len(schema.names) else {})
-        self._writer = pq.ParquetWriter(path, schema, compression=COMPRESSION, **how)
-        self._group_bytes = group_bytes
-        self._names: list[str] = schema.names
-        self._lines: list[tuple[Any, ...]] = []
-        self._n_bytes = 0
-
-    def add(self, line: dict[str, Any], *, n_bytes: int = 256) -> None:
-        """Add one line, which is emptied; a text may be given in UTF-8. ``n_bytes`` is about how
-        much memory it takes.
-        """
-        self._lines.append(tuple(map(line.get, self._names)))
-        line.clear()
-        self._n_bytes += n_bytes
-        if self._n_bytes >= self._group_bytes:
-            self._flush()
-
-    def write(self, table: pa.Table) -> None:
-        """Write many lines at once, after those added so far, as a row group of their own."""
-        self._flush()
-        self._writer.write_table(table)
-
-    def close(self) -> None:
-        """Write the remaining rows and the footer."""
-        self._flush()
-        self._writer.close()
-
-    def _flush(self) -> None:
-        if self._lines:
-            columns = list(zip(*self._lines, strict=True))[::-1]
-            self._lines, self._n_bytes = [], 0
-            arrays = [pa.array(columns.pop(), field.type) for field in self._schema]
-            self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,8 @@ import pytest
 from isal import igzip
 
 from lc_assets.builds.settings.documents import FilteringSettings
-from lc_assets.builds.tables import COMPRESSION, DROPPED, FILTERED
+from lc_assets.builds.table_writer import COMPRESSION
+from lc_assets.builds.tables import DROPPED, FILTERED
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.redpajama_v2 import part_path
 from lc_assets.stages.documents.kept_lines import schema_of

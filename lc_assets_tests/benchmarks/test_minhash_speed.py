@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX
-from lc_assets.builds.tables import TableWriter
+from lc_assets.builds.table_writer import TableWriter
 from lc_assets.text.duplicates.keys import SHINGLE_WORDS, jaccard, shingle_hashes
 from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
 from lc_assets.text.words import normalize

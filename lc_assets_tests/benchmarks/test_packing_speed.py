@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lc_assets.builds.settings.longpack import PackingSettings
-from lc_assets.builds.tables import TableWriter
+from lc_assets.builds.table_writer import TableWriter
 from lc_assets.formats.arrays.grid import GridReader, create_grid, plan_bands, write_band
 from lc_assets.formats.arrays.grid_layout import GridLayout
 from lc_assets.formats.megatron.indexed import MegatronReader, MegatronWriter

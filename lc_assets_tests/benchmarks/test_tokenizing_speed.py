@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.builds.settings.rows import TokenizingSettings
-from lc_assets.builds.tables import FILTERED, TableWriter
+from lc_assets.builds.table_writer import TableWriter
+from lc_assets.builds.tables import FILTERED
 from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
 from lc_assets.stages.tokens import tokenizing
 from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, tokenize_shard

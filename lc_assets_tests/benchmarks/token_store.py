@@ -4,7 +4,8 @@ with.
 
 import numpy as np
 
-from lc_assets.builds.tables import IDENTITY, TOKENIZED, TableWriter
+from lc_assets.builds.table_writer import TableWriter
+from lc_assets.builds.tables import IDENTITY, TOKENIZED
 from lc_assets.counts import Counts
 from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.lake.lake import Lake

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from lc_assets.builds.lookups import write_in_groups
 from lc_assets.builds.settings.rows import GriddingSettings
+from lc_assets.builds.table_writer import COMPRESSION
 from lc_assets.builds.tables import (
-    COMPRESSION,
     IDENTITY,
     PACKED_SPANS,
     SPANS_FILE,

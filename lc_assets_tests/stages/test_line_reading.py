@@ -1,5 +1,7 @@
 """Single lines of a table: those of the whole table, whatever its row groups are."""
 
+import contextlib
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,6 +13,7 @@ from lc_assets.builds.lookups import (
     write_in_groups,
     write_parts_in_groups,
 )
+from lc_assets.builds.table_writer import TableWriter
 from lc_assets.builds.tables import read_lines, writing_table
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.parquet.footer import read_footer
@@ -102,3 +105,22 @@ def test_a_text_is_read_without_the_others_of_its_row_group(tmp_path):
         pages = walk(lambda at, n: (file.seek(at), file.read(n))[1], chunk, most_longest=0)
     assert max(n_bytes for _, n_bytes in pages.sizes) < 2 << 20
     assert list(read_lines(path)) == lines
+
+
+@given(st.lists(st.integers(1, 40), max_size=20), st.integers(0, 20))
+def test_lines_added_by_columns_are_those_added_one_by_one(tmp_path_factory, sizes, n_first):
+    """The same bytes, whatever their row groups are; a column that is not given is null."""
+    folder, schema = tmp_path_factory.mktemp("added"), pa.schema({"id": "string", "n": "int64"})
+    parts = sizes[:n_first], sizes[n_first:]
+    with contextlib.ExitStack() as stack:
+        paths = folder / "lines", folder / "columns"
+        lines, columns = (TableWriter(path, schema, group_bytes=60) for path in paths)
+        stack.callback(lines.close)
+        stack.callback(columns.close)
+        for part in parts:
+            for size in part:
+                lines.add({"n": size}, n_bytes=size)
+            given_columns = {"n": list(part), "other": list(part)}
+            columns.extend(given_columns, part)
+            assert not given_columns
+    assert paths[0].read_bytes() == paths[1].read_bytes()

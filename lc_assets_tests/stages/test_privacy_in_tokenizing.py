@@ -6,7 +6,8 @@ from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.recipe_files import parse_recipe
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.settings.rows import TokenizingSettings
-from lc_assets.builds.tables import FILTERED, TableWriter, read_table
+from lc_assets.builds.table_writer import TableWriter
+from lc_assets.builds.tables import FILTERED, read_table
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer

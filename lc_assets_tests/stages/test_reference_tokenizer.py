@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lc_assets.builds.settings.rows import TokenizingSettings
-from lc_assets.builds.tables import FILTERED, TableWriter
+from lc_assets.builds.table_writer import TableWriter
+from lc_assets.builds.tables import FILTERED
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.stages.tokens import tokenizing

@@ -45,6 +45,9 @@ def test_columns_are_tested_as_single_values_are(rules, values):
     for rule in rules.rules:
         found = rule.fails(np.array(values, np.float64))
         assert found.tolist() == [rule.failure(value) is not None for value in values]
+    failing = rules.failing({name: np.array(values, np.float64) for name in SIGNALS}, len(values))
+    alone = [failures(dict.fromkeys(SIGNALS, value), rules) for value in values]
+    assert failing.tolist() == list(map(bool, alone))
 
 
 def test_a_value_equal_to_a_bound_passes_and_zero_is_a_bound():

@@ -1,5 +1,6 @@
 """The lines of the table of kept documents, and its columns."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
 from math import isfinite, nan
@@ -14,7 +15,7 @@ from lc_assets.builds.checks import DOCUMENTS_SUFFIX, SPANS_SUFFIX
 from lc_assets.builds.columns import PERPLEXITY, PLACES
 from lc_assets.builds.tables import FILTERED, read_table
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.containers import CorpusDocument, as_float
+from lc_assets.formats.corpora.containers import CorpusDocument, as_float, release_text
 from lc_assets.stages.documents.dropping import Part
 from lc_assets.stages.documents.measuring import Document, described
 from lc_assets.stages.documents.shard_inputs import ShardTask
@@ -24,20 +25,32 @@ SPANS_FIELD = "spans"
 """Of a record: which parts of its text are of which document."""
 
 
-def kept_line(task: ShardTask, part: Part, line: int, found: Document) -> dict[str, Any]:
-    """The document on a line as a line of the table, with the values tested first."""
-    shard, row = task.files.shard, part.row_of[line]
-    kept: dict[str, Any] = {
-        "id": part.id_of(line),
-        "url": found.url,
-        **described(found, shard.language, shard.bucket, task.rules),
-        **(_fields_of(task, found) if task.fields else {}),
-        **{name: column.item(row) for name, column in part.table.columns.items()},
+def kept_columns(
+    task: ShardTask, part: Part, documents: Sequence[tuple[int, Document]]
+) -> tuple[dict[str, Sequence[Any]], list[int]]:
+    """The columns of some documents, given with their lines, and the characters of each text.
+
+    Texts are in UTF-8; those of the documents are released. Columns that are measured late are not
+    among them.
+    """
+    shard, rows = task.files.shard, [part.row_of[line] for line, _ in documents]
+    lines, n_chars = list[dict[str, Any]](), list[int]()
+    for _, found in documents:
+        line = described(found, shard.language, shard.bucket, task.rules)
+        release_text(found)
+        n_chars.append(len(line["raw_content"]))
+        line["raw_content"] = line["raw_content"].encode()
+        lines.append(line | _fields_of(task, found) if task.fields else line)
+    kept: dict[str, Sequence[Any]] = {
+        "id": [part.id_of(line) for line, _ in documents],
+        "url": [found.url for _, found in documents],
+        **{name: [line[name] for line in lines] for name in lines[0]},
+        **{name: column[rows].tolist() for name, column in part.table.columns.items()},
     }
     if task.perplexity:
-        published = nan if found.perplexity is None else found.perplexity
-        kept.setdefault(PERPLEXITY, published)
-    return kept
+        published = [found.perplexity for _, found in documents]
+        kept.setdefault(PERPLEXITY, [nan if it is None else it for it in published])
+    return kept, n_chars
 
 
 def schema_of(

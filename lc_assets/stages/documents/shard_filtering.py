@@ -20,18 +20,18 @@ import pyarrow as pa
 
 from lc_assets.arrays import Int64s
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
+from lc_assets.builds.table_writer import TableWriter
 from lc_assets.builds.tables import (
     DROPPED,
-    TableWriter,
     write_table,
     writing_table,
 )
 from lc_assets.counts import Counts
-from lc_assets.formats.corpora.containers import CorpusDocument, Unread, release_text
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.redpajama.documents import DocumentRecord, digest_in
 from lc_assets.lake.upstream import with_retries
 from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
-from lc_assets.stages.documents.kept_lines import kept_line, schema_of
+from lc_assets.stages.documents.kept_lines import kept_columns, schema_of
 from lc_assets.stages.documents.measuring import (
     Document,
     described,
@@ -248,17 +248,17 @@ def _filter_part(
         values = numbers_of(records, columns, task.rules, lists, models)
         measured_rows += [part.row_of[line] for line, _ in readable]
         measured.append(values)
-        for (line, found), numbers in zip(readable, values.tolist(), strict=True):
-            of_columns = dict(zip(columns, numbers, strict=True))
-            if failed := failures(of_columns, rules):
-                late[line] = failed
-                continue
-            kept = kept_line(task, part, line, found) | of_columns
-            release_text(found)
-            n_chars = len(kept["raw_content"])
-            kept["raw_content"] = kept["raw_content"].encode()
-            kept_chars.append(n_chars)
-            kept_table.add(kept, n_bytes=n_chars)
+        fails = rules.failing(dict(zip(columns, values.T, strict=True)), len(values))
+        for at in np.flatnonzero(fails).tolist():
+            late[readable[at][0]] = failures(
+                dict(zip(columns, values[at].tolist(), strict=True)), rules
+            )
+        passing = np.flatnonzero(~fails)
+        if len(passing):
+            kept, n_chars = kept_columns(task, part, [readable[at] for at in passing.tolist()])
+            kept |= zip(columns, values[passing].T.tolist(), strict=True)
+            kept_table.extend(kept, n_chars)
+            kept_chars += n_chars
     dropped, dropped_rows = part.dropped_table(late), part.dropped_rows(late)
     for begin in range(0, len(dropped), DROPPED_AT_ONCE):
         dropped_table.write(dropped.slice(begin, DROPPED_AT_ONCE))

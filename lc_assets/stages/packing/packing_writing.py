@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from lc_assets.arrays import Array, Int64s
 from lc_assets.builds.settings.longpack import PackingSettings
-from lc_assets.builds.tables import COMPRESSION, PACKED_SPANS, SPANS_FILE, opened_table
+from lc_assets.builds.table_writer import COMPRESSION
+from lc_assets.builds.tables import PACKED_SPANS, SPANS_FILE, opened_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.grid import create_grid, create_group, plan_bands, write_band
 from lc_assets.formats.arrays.grid_layout import (

@@ -184,6 +184,13 @@ class RuleSet:
         """Name, column, lowest and highest value of each rule."""
         return tuple((rule.name, rule.column, rule.lowest, rule.highest) for rule in self.rules)
 
+    def failing(self, values: Mapping[str, Floats], n_documents: int) -> Booleans:
+        """Which documents fail any rule: bool[documents], by the values of each column."""
+        fails = np.zeros(n_documents, np.bool_)
+        for rule in self.rules:
+            fails |= rule.fails(values[rule.column])
+        return fails
+
     def and_also(self, *extra: Rule) -> "RuleSet":
         """The same set with more rules at its end.
 
