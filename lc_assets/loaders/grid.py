@@ -123,10 +123,8 @@ class WalkingLoader(SteppedLoader[Step]):
             n_mine = self.share_of(self.batch_rows, f"the rows of a batch, {self.batch_rows:,},")
             return [self.rank * n_mine], n_mine, self.batch_rows
         n_mine = self.share_of(self.lanes, f"the lanes, {self.lanes:,},")
-        height, mine = (
-            self.batch_rows // self.lanes,
-            range(self.rank * n_mine, (self.rank + 1) * n_mine),
-        )
+        mine = range(self.rank * n_mine, (self.rank + 1) * n_mine)
+        height = self.batch_rows // self.lanes
         return [lane * self.row_blocks * height for lane in mine], height, height
 
     def __len__(self) -> int:
