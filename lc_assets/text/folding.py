@@ -7,7 +7,7 @@ through `normalize`.
 
 import string
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -17,7 +17,6 @@ import numpy as np
 from lc_assets.arrays import Bytes, Int64s
 from lc_assets.compiling import compiled
 from lc_assets.text.characters import code_point
-from lc_assets.text.texts import Texts
 from lc_assets.text.words import normalize
 
 _DROPPED = 255
@@ -64,43 +63,47 @@ def normalized_utf8(text: str | bytes) -> Bytes:
     >>> bytes(normalized_utf8("  The U.S.A. – Today ")).decode()
     'the usa – today'
     """
-    return _folded(text, folding_tables, normalize)
+    content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    return normalized_each(np.frombuffer(content, np.uint8), np.array([len(content)]))[0]
 
 
-def folded_lines(texts: Texts) -> tuple[Bytes, Int64s]:
-    r"""The same of several texts, with every newline kept: words are separated by spaces and
-    newlines, of which there may be several.
+def normalized_each(data: Bytes, ends: Int64s) -> tuple[Bytes, Int64s]:
+    """The same of several texts.
+
+    Args:
+        data: their UTF-8, one behind the other.
+        ends: after the last byte of each, int64.
 
     Returns:
-        The bytes, one text behind the other; and after the last of each text, int64[texts].
+        The same of the normalized texts.
+    """
+    return _folded_each(data, ends, folding_tables, normalize)
 
-    >>> bytes(folded_lines(Texts(["The  U.S.A.\n\nToday"]))[0]).decode()
+
+def folded_lines(data: Bytes, ends: Int64s) -> tuple[Bytes, Int64s]:
+    r"""The same, with every newline kept: words are separated by spaces and newlines, of which
+    there may be several.
+
+    >>> text = np.frombuffer(b"The  U.S.A.\n\nToday", np.uint8)
+    >>> bytes(folded_lines(text, np.array([len(text)]))[0]).decode()
     'the usa\n\ntoday'
     """
-    return _folded_each(texts, _line_tables, _normalize_lines)
-
-
-def normalized_each(texts: Texts) -> tuple[Bytes, Int64s]:
-    """`normalized_utf8` of several texts; as `folded_lines`."""
-    return _folded_each(texts, folding_tables, normalize)
+    return _folded_each(data, ends, _line_tables, _normalize_lines)
 
 
 def _folded_each(
-    texts: Texts, tables: Callable[[], FoldingTables], plainly: Callable[[str], str]
+    data: Bytes, ends: Int64s, tables: Callable[[], FoldingTables], plainly: Callable[[str], str]
 ) -> tuple[Bytes, Int64s]:
-    data, ends = texts.utf8
-    growth = 1 if all(map(str.isascii, texts.texts)) else _GROWTH
+    growth = 1 if data.max(initial=0) < 0x80 else _GROWTH
     out, out_ends = np.empty(growth * len(data) + 8, np.uint8), np.empty(len(ends), np.int64)
     text = 0
     while text < len(ends):
-        if not _fold_each.is_interpreted:
+        if not _fold_each.is_interpreted:  # else the tables would take longer than the text
             text = _fold_each(data, ends, out, out_ends, text, tables())
             if text == len(ends):
                 break
-        plain = _folded(texts.texts[text], tables, plainly)
-        begin = out_ends.item(text - 1) if text else 0
-        out_ends[text] = begin + len(plain)
-        out[begin : out_ends[text]] = plain
+        begin, at = (ends[text - 1], out_ends[text - 1]) if text else (0, 0)
+        out_ends[text] = at + _fold_pieces(data[begin : ends[text]], out[at:], tables, plainly)
         text += 1
     return out[: out_ends[-1]] if len(ends) else out[:0], out_ends
 
@@ -131,37 +134,39 @@ def _fold_each(
     return text
 
 
-def _folded(
-    text: str | bytes, tables: Callable[[], FoldingTables], plainly: Callable[[str], str]
-) -> Bytes:
-    if _fold_each.is_interpreted:  # the tables would take longer than the text
-        plain = plainly(text if isinstance(text, str) else text.decode("utf-8", "surrogatepass"))
-        return np.frombuffer(bytearray(plain, "utf-8", "surrogatepass"), np.uint8)
-    content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    out = np.empty((1 if text.isascii() else _GROWTH) * len(content) + 8, np.uint8)
-    n_out = 0
-    for piece in _pieces(content):
+def _fold_pieces(
+    content: Bytes,
+    out: Bytes,
+    tables: Callable[[], FoldingTables],
+    plainly: Callable[[str], str],
+) -> int:
+    """Fold a text in pieces that end at spaces, some of them plainly; return how many bytes were
+    written. No character's folding depends on what is beyond a space.
+    """
+    n_out = begin = 0
+    while begin < len(content):
+        end = _space_from(content, begin + _PIECE_BYTES)
         joint = min(n_out, 1)
-        begin = n_out + joint
-        n_more = _fold_utf8(np.frombuffer(piece, np.uint8), out[begin:], tables())
+        piece, rest = content[begin:end], out[n_out + joint :]
+        n_more = -1 if _fold_each.is_interpreted else _fold_utf8(piece, rest, tables())
         if n_more < 0:
-            plain = plainly(piece.decode("utf-8", "surrogatepass"))
-            encoded = plain.encode("utf-8", "surrogatepass")
+            plain = plainly(bytes(piece).decode("utf-8", "surrogatepass"))
+            encoded = np.frombuffer(plain.encode("utf-8", "surrogatepass"), np.uint8)
             n_more = len(encoded)
-            out[begin : begin + n_more] = np.frombuffer(encoded, np.uint8)
+            rest[:n_more] = encoded
         if n_more:
-            out[n_out:begin] = _SPACE
-            n_out = begin + n_more
-    return out[:n_out]
-
-
-def _pieces(content: bytes) -> Iterator[bytes]:
-    """Cut at spaces: no character's folding depends on what is beyond one."""
-    begin, end = 0, 0
-    while end >= 0 and begin < len(content):
-        end = content.find(b" ", begin + _PIECE_BYTES)
-        yield content[begin : None if end < 0 else end]
+            out[n_out : n_out + joint] = _SPACE
+            n_out += joint + n_more
         begin = end + 1
+    return n_out
+
+
+@compiled
+def _space_from(content: Bytes, at: int) -> int:
+    """The place of the first space from ``at`` on, or where there is none."""
+    while at < len(content) and content[at] != _SPACE:
+        at += 1
+    return at
 
 
 @compiled

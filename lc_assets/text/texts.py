@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from lc_assets.arrays import Bytes, Int64s
+from lc_assets.arrays import Array, Bytes, Int64s
 
 Document = TypeVar("Document")
 
@@ -54,6 +54,30 @@ class Texts:
         """How often any of some marks occurs in each text."""
         found = (sum(map(text.count, marks)) for text in self.texts)
         return np.fromiter(found, np.int64, len(self.texts))
+
+
+def parts(data: Array, ends: Int64s) -> Iterator[Array]:
+    """Views of what is of each text, one behind the other in an array, by where each ends.
+
+    >>> [part.tolist() for part in parts(np.arange(3), np.array([1, 1, 3]))]
+    [[0], [], [1, 2]]
+    """
+    begin = 0
+    for end in ends.tolist():
+        yield data[begin:end]
+        begin = end
+
+
+def chosen(data: Bytes, ends: Int64s, places: Sequence[int]) -> tuple[Bytes, Int64s]:
+    """Some of the texts that lie one behind the other, the same way.
+
+    >>> [array.tolist() for array in chosen(np.arange(3), np.array([1, 1, 3]), [1, 2])]
+    [[1, 2], [0, 2]]
+    """
+    if len(places) == len(ends):
+        return data, ends
+    some = [part for place, part in enumerate(parts(data, ends)) if place in set(places)]
+    return np.concatenate([data[:0], *some]), np.cumsum(list(map(len, some)), dtype=np.int64)
 
 
 def none_for_nan(values: Iterable[float]) -> list[float | None]:

@@ -20,17 +20,15 @@ from lc_assets.builds.settings.documents import (
 from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.errors import Mismatch
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.arrays.npy import write_npy
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.sources import redpajama_v2
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.deduplication import document_signatures as signing, facts as facts_module
 from lc_assets.stages.deduplication.index import facts_path
-from lc_assets.stages.deduplication.signing import TEXTS_SUFFIX
+from lc_assets.stages.deduplication.signing import MINHASH_SUFFIX
 from lc_assets.stages.documents import document_keys as keying, keyed_texts
 from lc_assets.stages.file_lakes import build_for, context_over_files, counts_of
 from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
-from lc_assets.text.duplicates.sketches import sketch
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     TAGS,
@@ -150,16 +148,25 @@ def test_signatures_are_the_fast_ones_unless_published_ones_are_read(tmp_path, m
     assert {scheme_label_of(path, where="here") for path in paths} == {label}
 
 
+def counted(work, n_texts):
+    """A function of texts that lie one behind the other, which says how many they are."""
+
+    def count(*args):
+        ends = args[-1] if len(args) > 1 else args[0].raw[1]
+        n_texts.append(len(ends))
+        return work(*args)
+
+    return count
+
+
 def test_a_text_is_sketched_and_digested_once(tmp_path, monkeypatch):
     """As it is signed: `document_keys` reads the sketches and digests, except for its check; it
     makes the same ones itself where nothing is signed.
     """
     upstream, made_of, again = tiny_upstream(tmp_path / "upstream"), {}, []
-    monkeypatch.setattr(keyed_texts, "sketch", lambda *args: again.append(args) or sketch(*args))
-    digests_of = keyed_texts.digests_of
-    monkeypatch.setattr(
-        keyed_texts, "digests_of", lambda *args: again.append(args) or digests_of(*args)
-    )
+    for name in ("sketched", "digests_of"):
+        plain = getattr(keyed_texts, name)
+        monkeypatch.setattr(keyed_texts, name, counted(plain, again))
     for near in (False, True):
         context = tiny_context(
             tmp_path / f"lake-{near}",
@@ -174,7 +181,7 @@ def test_a_text_is_sketched_and_digested_once(tmp_path, monkeypatch):
             pq.read_table(folder / keying.DOCUMENTS_FILE),
             (folder / keying.SKETCHES_FILE).read_bytes(),
         )
-        assert len(again) == 2 * (keying.DIGESTS_AGAIN + (0 if near else made.counts.kept))
+        assert sum(again) == 2 * (keying.DIGESTS_AGAIN + (0 if near else made.counts.kept))
         again.clear()
     assert made_of[False] == made_of[True]
 
@@ -214,8 +221,8 @@ def test_keys_of_other_documents_are_refused(tmp_path):
     context = tiny_context(tmp_path, **deduplication(exact=("text",)))
     for name in ("raw_snapshot", "filtered_documents", "document_signatures"):
         made = stage_named(name).build(context, SNAPSHOT)
-    path = made.published.folder / f"{TAGS[0].replace('/', '-')}{TEXTS_SUFFIX}"
-    write_npy(path, np.zeros((1, 3), np.uint64))
+    path = made.published.folder / f"{TAGS[0].replace('/', '-')}{MINHASH_SUFFIX}"
+    pq.write_table(pq.read_table(path)[:1], path)
     signed = context.lake.partition("document_signatures", SNAPSHOT).require()
     check_input = check_input_of(context.lake, signed)
     assert path.name in signing.every_document_is_signed_or_short(check_input).message

@@ -10,12 +10,14 @@ from hypothesis import given, strategies as st
 
 from lc_assets.text.duplicates import minhash
 from lc_assets.text.duplicates.keys import jaccard, shingle_hashes
-from lc_assets.text.duplicates.minhash import BANDS, FAST, RPV2, signature
+from lc_assets.text.duplicates.minhash import BANDS, FAST, RPV2, signature, signatures_each
 from lc_assets.text.folding import normalized_utf8
 from lc_assets_tests.reference.minhash import bands_of, estimated_similarity, plain_signature
+from lc_assets_tests.text.together import normalized_together
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
 SCHEMES = pytest.mark.parametrize("scheme", [RPV2, FAST], ids=lambda scheme: scheme.label)
+WORDS = [" ".join(f"w{at * at}" for at in range(n)) for n in (12, 13, 14, 28, 29, 40)]
 GOLDEN_BOOKS = [f"books_{language}" for language in ("de", "en", "es", "fr", "it")]
 
 
@@ -75,7 +77,24 @@ def test_compiled_signatures_are_the_plain_ones(scheme, text):
 @given(HOSTILE_TEXT | st.integers(12, 40).map("Word ’s by ".__mul__))
 def test_signatures_without_kernels_are_the_plain_ones(text):
     """Small inputs are signed without numba."""
-    assert same(minhash._rpv2_in_numpy(normalized_utf8(text)), plain_signature(text, RPV2))
+    digests = minhash._rpv2_digests(normalized_utf8(text))
+    numbers = np.empty((1, 128), np.uint32)
+    minhash._minima_in_numpy([digests], numbers)
+    assert same(numbers[0] if len(digests) else None, plain_signature(text, RPV2))
+
+
+@SCHEMES
+@given(st.lists(HOSTILE_TEXT | st.sampled_from(WORDS), max_size=6))
+def test_texts_signed_together_are_signed_as_each(scheme, texts):
+    """Short ones between long ones, empty ones, and n-grams of several in the lanes of one SHA-1."""
+    numbers, is_signed = signatures_each(*normalized_together(texts), scheme)
+    expected = [plain_signature(text, scheme) for text in texts]
+    assert is_signed.tolist() == [signed is not None for signed in expected]
+    assert all(
+        np.array_equal(own, signed)
+        for own, signed in zip(numbers, expected, strict=True)
+        if signed is not None
+    )
 
 
 @SCHEMES
@@ -97,11 +116,12 @@ def test_remainders_at_their_borders(term):
     factors, terms, out = (
         np.array([1, 0, 2**61 - 2], dtype=np.uint64),
         np.full(3, term, dtype=np.uint64),
-        np.zeros(3, dtype=np.uint32),
+        np.zeros((1, 3), dtype=np.uint32),
     )
     for value in (0, 1, 6, 7, 8, 2**32 - 1):
-        minhash._prime_minima(np.array([value], dtype=np.uint32), factors, terms, out)
-        assert out.tolist() == [
+        hashes, ends = np.array([value], dtype=np.uint32), np.array([1])
+        minhash._prime_minima(hashes, ends, factors, terms, out)
+        assert out[0].tolist() == [
             (value * int(factor) + term) % 2**64 % (2**61 - 1) % 2**32 for factor in factors
         ]
 

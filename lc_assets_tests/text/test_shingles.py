@@ -14,15 +14,20 @@ from lc_assets.text.duplicates.keys import (
     content_key,
     grams_of,
     jaccard,
-    keyed_and_shingled,
     shingle_hashes,
-    shingled,
+    shingled_each,
+    shingles_each,
     text_key,
+    text_keys,
+    units_each,
 )
+from lc_assets.text.duplicates.sketches import NONE, SKETCH_HASHES, sketches_each
 from lc_assets.text.folding import normalized_utf8
+from lc_assets.text.texts import parts
 from lc_assets.text.words import fold, normalize
 from lc_assets_tests.reference.minhash import plain_grams
 from lc_assets_tests.strategies import TRICKY_CHARACTERS
+from lc_assets_tests.text.together import normalized_together
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
 PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -87,15 +92,39 @@ def test_compiled_shingles_are_the_plain_ones(text, n):
     assert np.array_equal(shingle_hashes(text, n), np.unique(plain))
 
 
-@given(TEXT, st.integers(3, 13), st.sampled_from(["words", "characters"]))
-def test_a_text_is_keyed_and_shingled_as_by_itself(text, n, of):
-    """One normalization gives what two give; the key is that of the words' plain hashes."""
-    plain = plain_grams(normalize(text).split(), 1)
-    expected = content_key(np.array(plain, np.uint64).data) if normalize(text) else None
-    for given_text in (text, text.encode("utf-8", "surrogatepass")):
-        key, hashes = keyed_and_shingled(given_text, Shingles(n, of))
-        assert key == text_key(given_text) == expected
-        assert np.array_equal(hashes, shingled(text, Shingles(n, of)))
+@given(st.lists(TEXT | st.sampled_from(["", "a b c d", "a " * 40]), max_size=6))
+def test_texts_folded_together_are_folded_as_each(texts):
+    """Also those between which one goes the plain way."""
+    data, ends = normalized_together(texts)
+    found = [bytes(text).decode("utf-8", "surrogatepass") for text in parts(data, ends)]
+    assert found == list(map(normalize, texts))
+
+
+@given(st.lists(TEXT | st.sampled_from(["", "a b c d", "a " * 40]), max_size=6), st.integers(3, 13))
+def test_texts_keyed_and_shingled_together_are_so_as_each(texts, n):
+    """The keys are those of the words' plain hashes; a text that is too short has no shingles."""
+    split = [normalize(text).split() for text in texts]
+    words = units_each(*normalized_together(texts), "words")
+    keys = [content_key(plain_grams(words, 1).data) if words else None for words in split]
+    assert (
+        text_keys(*words)
+        == keys
+        == [text_key(text.encode("utf-8", "surrogatepass")) for text in texts]
+    )
+    plain = [plain_grams(words, n) if len(words) >= n else [] for words in split]
+    found = [own.tolist() for own in parts(*shingled_each(*words, n))]
+    assert found == list(map(list, plain))
+    sketches = sketches_each(*shingles_each(*normalized_together(texts), Shingles(n)))
+    least = [sorted(set(own))[:SKETCH_HASHES] for own in found]
+    assert [own[own != NONE].tolist() for own in sketches] == least
+
+
+@given(st.lists(TEXT, max_size=4), st.integers(3, 13))
+def test_characters_of_texts_together_are_those_of_each(texts, n):
+    hashes, ends = shingles_each(*normalized_together(texts), Shingles(n, "characters"))
+    alone = [grams_of(text, n, "characters") for text in texts]
+    expected = [grams.tolist() if n_units >= n else [] for grams, n_units in alone]
+    assert [own.tolist() for own in parts(hashes, ends)] == expected
 
 
 @given(

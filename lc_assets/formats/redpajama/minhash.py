@@ -22,9 +22,9 @@ Files are read and written a bounded number of documents at a time.
 Source: ``app/src/quality_signals.py`` and ``app/src/dedupe`` of togethercomputer/RedPajama-Data.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 import numpy as np
@@ -76,6 +76,7 @@ class Signatures(msgspec.Struct, frozen=True, kw_only=True):
 
 class SignaturesWriter:
     """Writes a file in row groups of `GROUP_DOCUMENTS`; the file must be published by its caller.
+    Columns may follow that the published files do not have: readers look for theirs by name.
 
     >>> import contextlib, tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.minhash.parquet"
@@ -86,8 +87,9 @@ class SignaturesWriter:
     [(['a.json.gz/0', 'a.json.gz/1'], [True, False])]
     """
 
-    def __init__(self, path: Path, scheme_label: str) -> None:
-        self._schema = SCHEMA.with_metadata({SCHEME_KEY: scheme_label.encode()})
+    def __init__(self, path: Path, scheme_label: str, beside: Sequence[pa.Field] = ()) -> None:
+        self._types = [field.type for field in beside]
+        self._schema = pa.schema([*SCHEMA, *beside], {SCHEME_KEY: scheme_label.encode()})
         self._writer = pq.ParquetWriter(
             path,
             self._schema,
@@ -95,11 +97,15 @@ class SignaturesWriter:
             use_dictionary=["shard_id"],
             write_statistics=False,
         )
-        self._waiting: list[tuple[str, str, Signature | None]] = []
+        self._waiting: list[tuple[Any, ...]] = []
 
-    def add(self, document_id: str, shard_id: str, numbers: Signature | None) -> None:
-        """Add a document; ``numbers`` are ``(128,)`` uint32, or None when its text is too short."""
-        self._waiting.append((document_id, shard_id, numbers))
+    def add(
+        self, document_id: str, shard_id: str, numbers: Signature | None, *beside: object
+    ) -> None:
+        """Add a document; ``numbers`` are ``(128,)`` uint32, or None when its text is too short;
+        ``beside`` are the values of the columns that follow.
+        """
+        self._waiting.append((document_id, shard_id, numbers, *beside))
         if len(self._waiting) == GROUP_DOCUMENTS:
             self._flush()
 
@@ -111,7 +117,7 @@ class SignaturesWriter:
     def _flush(self) -> None:
         if not self._waiting:
             return
-        ids, shard_ids, numbers = zip(*self._waiting, strict=True)
+        ids, shard_ids, numbers, *beside = zip(*self._waiting, strict=True)
         is_signed = np.array([some is not None for some in numbers])
         signed = [some for some in numbers if some is not None]
         matrix = np.array(signed, dtype=np.uint32).reshape(-1, N_PERMUTATIONS).astype(_NUMBER)
@@ -120,6 +126,7 @@ class SignaturesWriter:
             pa.array(ids, pa.string()),
             pa.array([id_int(one) for one in ids], pa.uint64()),
             *(_column(matrix, is_signed, bands) for bands in BANDS),
+            *(pa.array(*column) for column in zip(beside, self._types, strict=True)),
         ]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
         self._waiting = []

@@ -4,18 +4,20 @@ A text is signed as it is tokenized. RedPajama-V2's signatures are of the publis
 read where no personal data are replaced, and joined by id; missing ones are computed bit for bit as
 upstream does.
 Where `document_keys` needs sketches, they are made of the same shingles; where exact duplicates are
-removed too, ``{shard}.texts.npy`` has the keys of the texts
-(`lc_assets.stages.deduplication.signing.text_facts`). In either case ``{shard}.digests.parquet``
-has digests of the texts, and the sketches, a line per document (`keyed_texts.OF_TEXT`).
+removed too, there are the keys of the texts (`lc_assets.stages.deduplication.signing.TEXT_FACTS`).
+In either case there are digests of the texts, too (`keyed_texts.OF_TEXT`), in columns of the same
+table.
 The signatures of the first documents of every shard are also recomputed: if upstream's scheme
 differs, published and computed ones are not comparable, and a check fails.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+
+import pyarrow as pa
 
 from lc_assets.builds.building import run_shards
 from lc_assets.builds.check_runs import by_workers
@@ -35,7 +37,7 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import count_lines, read_table
+from lc_assets.builds.tables import read_schema, read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama.minhash import (
@@ -51,13 +53,11 @@ from lc_assets.stages.deduplication.signing import (
     CHECKED,
     COMPUTED,
     DIFFERENT,
-    DIGESTS_SUFFIX,
     MINHASH_SUFFIX,
     PUBLISHED,
-    TEXTS_SUFFIX,
     TOO_SHORT,
     SignTask,
-    n_text_facts,
+    columns_beside,
     sign_shard,
 )
 from lc_assets.stages.documents.keyed_texts import are_sketched
@@ -160,12 +160,10 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
     and bands agree; each has a sketch and a key of its text, where there are any.
     """
     params = check_input.fingerprint.params
-    is_digested = "sketches" in params or "texts" in params
-    counters = {DIGESTS_SUFFIX: count_lines} if is_digested else {}
-    counters |= {TEXTS_SUFFIX: n_text_facts} if "texts" in params else {}
+    beside = columns_beside(sketched="sketches" in params, keyed="texts" in params)
     found = by_workers(
         check_input,
-        partial(_signed_or_short, folder=check_input.folder, counters=counters),
+        partial(_signed_or_short, folder=check_input.folder, beside=beside),
         documents_files(check_input.only_input("filtered_documents").folder),
     )
     wrong = [words for complaints, _, _ in found for words in complaints]
@@ -184,11 +182,10 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
 
 
 def _signed_or_short(
-    documents: Path, folder: Path, *, counters: Mapping[str, Callable[[Path], int]]
+    documents: Path, folder: Path, *, beside: Sequence[pa.Field]
 ) -> tuple[list[str], int, int]:
-    """Of a shard with signatures in a folder: whether it names other documents or one is missing in
-    another file, whose lines are counted so by its suffix; the number of signed documents, and of
-    short ones.
+    """Of a shard with signatures in a folder: whether it names other documents or lacks columns
+    beside them; the number of signed documents, and of short ones.
     """
     file = folder / documents.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
     parts = list(read_signatures(file, where=str(file)))
@@ -196,10 +193,10 @@ def _signed_or_short(
     ids = [name for part in parts for name in part.ids]
     same = ids == read_table(documents, ["id"])["id"].to_pylist()
     wrong = [] if same else [f"{file.name} names other documents than {documents.name}"]
-    for suffix, count in counters.items():
-        path = folder / documents.name.replace(DOCUMENTS_SUFFIX, suffix)
-        if count(path) != len(ids):
-            wrong.append(f"{path.name} has not one line for each of {len(ids):,} documents")
+    if list(read_schema(file))[len(SCHEMA) :] != beside:
+        wrong.append(
+            f"{file.name} has other columns than {', '.join(field.name for field in beside)}"
+        )
     return wrong, n_signed, len(ids) - n_signed
 
 
@@ -238,7 +235,7 @@ STAGE = Stage(
         "MinHash signatures of one snapshot's filtered documents: RedPajama-V2's where "
         "published, otherwise computed."
     ),
-    code_version="3",
+    code_version="4",
     reads={"raw_snapshot": SAME_SNAPSHOT, "filtered_documents": SAME_SNAPSHOT},
     params=lambda recipe, _: (
         {
@@ -258,7 +255,7 @@ STAGE = Stage(
         shard_counts_match,
     ),
     columns=SCHEMA,
-    sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX, DIGESTS_SUFFIX, TEXTS_SUFFIX)),
+    sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX,)),
     job="snapshot_documents",
     write=write_document_signatures,
 )

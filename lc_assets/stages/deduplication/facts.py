@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.arrays import UInt64s
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX
 from lc_assets.builds.columns import PERPLEXITY
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.tables import read_schema, read_table, writing_table
 from lc_assets.errors import Mismatch
-from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.index import (
     PLACE_BITS,
@@ -30,7 +28,7 @@ from lc_assets.stages.deduplication.index import (
     keyed_tables,
 )
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
-from lc_assets.stages.deduplication.signing import TEXTS_SUFFIX, text_facts
+from lc_assets.stages.deduplication.signing import MINHASH_SUFFIX, TEXT_FACTS, text_facts
 from lc_assets.text.duplicates.clusters import Numbers, cluster_roots
 from lc_assets.text.duplicates.keys import digest_key, url_key
 from lc_assets.vocabulary import parse_document_id
@@ -65,16 +63,15 @@ def write_facts(
         if signed is None:
             texts = text_facts(shard, privacy)
         else:
-            texts = np.asarray(
-                read_npy(signed / shard.name.replace(DOCUMENTS_SUFFIX, TEXTS_SUFFIX))
-            )
+            name = shard.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
+            texts = read_table(signed / name, TEXT_FACTS.names)
         tables.append(_facts_of(shard, n_documents, texts))
         n_documents += len(texts)
     with writing_table(path, FACTS) as table:
         table.write(pa.concat_tables(tables).combine_chunks())
 
 
-def _facts_of(shard: Path, first: int, texts: UInt64s) -> pa.Table:
+def _facts_of(shard: Path, first: int, texts: pa.Table) -> pa.Table:
     """Facts of a shard's documents, the first of which has number ``first``, with those of their
     texts.
 
@@ -84,7 +81,7 @@ def _facts_of(shard: Path, first: int, texts: UInt64s) -> pa.Table:
     schema = read_schema(shard)
     known = [PERPLEXITY] if PERPLEXITY in schema.names else []
     table = read_table(shard, ["id", "date_download", "url", "digest", *known])
-    if texts.shape != (len(table), 3):
+    if len(texts) != len(table):
         raise Mismatch(
             f"{shard}: has {len(table):,} documents, {len(texts):,} have keys; materialize "
             "`document_signatures` of this snapshot again"
@@ -98,17 +95,14 @@ def _facts_of(shard: Path, first: int, texts: UInt64s) -> pa.Table:
         for kind, found in keys.items()
         for at, half in enumerate(("high", "low"))
     }
-    has_none = ~texts[:, :2].any(axis=1)
     perplexity = table[PERPLEXITY].to_numpy() if known else np.full(len(table), math.nan)
     columns = halves | {
         "number": pa.array(np.arange(first, first + len(table))),
         "id": table["id"],
         "source": pa.array([""] * len(table)),
         "date": table["date_download"].fill_null(""),
-        "n_chars": pa.array(texts[:, 2].astype(np.int64)),
         "perplexity": pa.array(perplexity, mask=np.isnan(perplexity)),
-        f"{TEXT}_high": pa.array(texts[:, 0], mask=has_none),
-        f"{TEXT}_low": pa.array(texts[:, 1], mask=has_none),
+        **{name: texts[name] for name in TEXT_FACTS.names},
     }
     return pa.table([columns[name] for name in FACTS.names], schema=FACTS)
 

@@ -58,8 +58,8 @@ from lc_assets.stages.tokens.tokenized_text import (
     tokenized_text,
 )
 from lc_assets.text.duplicates.clusters import Measure, Numbers
+from lc_assets.text.duplicates.grams import Hashes
 from lc_assets.text.duplicates.keys import (
-    Hashes,
     Shingles,
     containment,
     jaccard,

@@ -6,48 +6,48 @@ A text is normalized once for all of them.
 
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.arrays import UInt64s
+from lc_assets import arrow_compute as pc
+from lc_assets.arrays import Bytes, Int64s
 from lc_assets.builds.checks import DocumentsTask
 from lc_assets.builds.settings.common import PrivacySettings
-from lc_assets.builds.tables import read_lines, read_table, write_table
+from lc_assets.builds.tables import read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.publishing import publish
 from lc_assets.records import record
-from lc_assets.stages.documents.keyed_texts import OF_TEXT, SKETCH, digests_of
-from lc_assets.stages.tokens.tokenized_text import text_columns, tokenized_utf8
+from lc_assets.stages.documents.keyed_texts import OF_TEXT, SKETCH, digests_of, sketched
+from lc_assets.stages.tokens.tokenized_text import SomeTexts, read_texts
+from lc_assets.text.duplicates.grams import Hashes
 from lc_assets.text.duplicates.keys import (
-    PUBLISHED_SHINGLES,
-    Key,
     Shingles,
-    keyed_and_shingled,
-    shingled,
-    text_key,
+    shingled_each,
+    text_keys,
+    units_each,
 )
 from lc_assets.text.duplicates.minhash import (
     RPV2,
     MinHashScheme,
     Signature,
     fast_scheme,
-    signature,
+    signatures_each,
 )
-from lc_assets.text.duplicates.sketches import sketch_of
+from lc_assets.text.folding import normalized_each
+from lc_assets.text.texts import chosen
 from lc_assets.vocabulary import parse_document_id
 
-MINHASH_SUFFIX, DIGESTS_SUFFIX = ".minhash.parquet", ".digests.parquet"
-"""Of signatures, and of the columns `OF_TEXT`."""
-TEXTS_SUFFIX = ".texts.npy"
-"""Of the arrays of `text_facts`."""
+MINHASH_SUFFIX = ".minhash.parquet"
+TEXT_FACTS = pa.schema({"text_high": "uint64", "text_low": "uint64", "n_chars": "int64"})
+"""The halves of a text's key, null where it has no words, and its characters as filtered."""
 CHECKED_DOCUMENTS = 4
 """Published signatures of a shard that are computed too; four texts of 100 kB take 20 ms."""
 
@@ -61,9 +61,6 @@ BROKEN, CHECKED, DIFFERENT = (
     "published signatures checked",
     "published signatures that differ",
 )
-
-TextFact = tuple[int, int, int]
-"""The halves of a text's key, zeros where it has no words, and its characters as filtered."""
 
 
 @record
@@ -86,10 +83,15 @@ class SignTask(DocumentsTask):
     privacy: PrivacySettings
 
     @property
-    def digests(self) -> list[pa.Field]:
-        """Columns of the digests that are written, where texts are sketched or keyed."""
-        written = [field for field in OF_TEXT if self.sketched or field != SKETCH]
-        return written if self.sketched or self.keyed else []
+    def beside(self) -> list[pa.Field]:
+        """The columns that are written beside the signatures."""
+        return columns_beside(sketched=self.sketched is not None, keyed=self.keyed)
+
+
+def columns_beside(*, sketched: bool, keyed: bool) -> list[pa.Field]:
+    """The columns beside signatures of texts that are sketched or keyed, too."""
+    of_text = [field for field in OF_TEXT if sketched or field != SKETCH]
+    return [*(of_text if sketched or keyed else []), *(TEXT_FACTS if keyed else [])]
 
 
 @with_retries
@@ -97,65 +99,95 @@ def sign_shard(task: SignTask) -> Counts:
     """Sign one shard's documents, in their order."""
     counts = Counter({PUBLISHED: 0, COMPUTED: 0, TOO_SHORT: 0, BROKEN: 0, CHECKED: 0, DIFFERENT: 0})
     scheme: MinHashScheme = RPV2 if task.shingles is None else fast_scheme(task.shingles)
-    published, keys, of_texts = _published(task, counts), list[TextFact](), list[dict[str, Any]]()
-    path, shingles = task.folder / f"{task.name}{MINHASH_SUFFIX}", task.sketched or task.shingles
-    shard_id, digests = "", task.digests
+    published, shard_id = _published(task, counts), ""
     with (
-        publish(path) as staging,
-        contextlib.closing(SignaturesWriter(staging, scheme.label)) as writer,
+        publish(task.folder / f"{task.name}{MINHASH_SUFFIX}") as staging,
+        contextlib.closing(SignaturesWriter(staging, scheme.label, task.beside)) as writer,
     ):
-        columns = ["id", *text_columns(task.privacy)]
-        for line in read_lines(task.documents, columns, batch_lines=16, utf8="raw_content"):
-            name, (text, _) = line["id"], tokenized_utf8(line, task.privacy)
-            hashes = None
-            if task.keyed:
-                key, hashes = keyed_and_shingled(text, shingles or PUBLISHED_SHINGLES)
-                keys.append(_fact(key, line["raw_content"]))
-            elif shingles:
-                hashes = shingled(text, shingles)
-            if digests:
-                of_texts.append(digests_of(line["raw_content"], text))
-            if task.sketched and hashes is not None:
-                of_texts[-1][SKETCH.name] = sketch_of(hashes).tobytes()
-            numbers = published[name] if name in published else signature(text, scheme, hashes)
-            if name in published and counts[CHECKED] < CHECKED_DOCUMENTS:
-                counts[CHECKED] += 1
-                counts[DIFFERENT] += not _same(numbers, signature(text, scheme))
-            origin = PUBLISHED if name in published else COMPUTED
-            counts[TOO_SHORT if numbers is None else origin] += 1
-            shard_id = shard_id or _shard_id(name)
-            writer.add(name, shard_id, numbers)
-    if digests:
-        path = task.folder / f"{task.name}{DIGESTS_SUFFIX}"
-        write_table(path, pa.Table.from_pylist(of_texts, pa.schema(digests)))
-    if task.keyed:
-        write_npy(task.folder / f"{task.name}{TEXTS_SUFFIX}", _rows(keys))
+        for texts in read_texts(task.documents, ["id", "raw_content"], task.privacy):
+            names: list[str] = texts.lines["id"].to_pylist()
+            shard_id = shard_id or _shard_id(names[0])
+            normalized = normalized_each(*texts.tokenized)
+            made, hashes = _of_texts(task, texts, normalized)
+            del texts
+            columns = [made[field.name] for field in task.beside]
+            signed = _signed(names, normalized, scheme, hashes, published=published, counts=counts)
+            for line in zip(names, repeat(shard_id), signed, *columns, strict=False):
+                writer.add(*line)
     n_documents = counts[PUBLISHED] + counts[COMPUTED] + counts[TOO_SHORT]
     return Counts(seen=n_documents, kept=n_documents, extra={"shards": 1, **counts})
 
 
-def text_facts(documents: Path, privacy: PrivacySettings) -> UInt64s:
-    """What exact duplicates are found by of each text of a shard, as it is tokenized: uint64,
-    ``(documents, 3)``, a `TextFact` each.
+def _of_texts(
+    task: SignTask, texts: SomeTexts, normalized: tuple[Bytes, Int64s]
+) -> tuple[dict[str, list[Any]], tuple[Hashes, Int64s] | None]:
+    """The columns beside the signatures of some texts, by name; and hashes of their shingles, where
+    these are needed.
     """
-    lines = read_lines(documents, text_columns(privacy), batch_lines=16, utf8="raw_content")
-    return _rows(
-        [_fact(text_key(tokenized_utf8(line, privacy)[0]), line["raw_content"]) for line in lines]
+    made: dict[str, list[Any]] = dict(digests_of(texts)) if task.beside else {}
+    shingles, units, hashes = task.sketched or task.shingles, None, None
+    if task.keyed:
+        units = units_each(*normalized, "words")
+        made |= _facts_of(texts, *units)
+    if shingles is not None:
+        if units is None or shingles.of != "words":
+            units = units_each(*normalized, shingles.of)
+        hashes = shingled_each(*units, shingles.size)
+    if task.sketched and hashes is not None:
+        made[SKETCH.name] = sketched(*hashes)
+    return made, hashes
+
+
+def _signed(
+    names: Sequence[str],
+    normalized: tuple[Bytes, Int64s],
+    scheme: MinHashScheme,
+    hashes: tuple[Hashes, Int64s] | None,
+    *,
+    published: Mapping[str, Signature | None],
+    counts: Counter[str],
+) -> list[Signature | None]:
+    """Signatures of some documents: published ones, of which the first are checked, or computed."""
+    known = [place for place, name in enumerate(names) if name in published]
+    again = known[: CHECKED_DOCUMENTS - counts[CHECKED]]
+    places = sorted({*range(len(names))}.difference(known).union(again))
+    found = signatures_each(*chosen(*normalized, places), scheme, hashes)
+    computed = {
+        place: numbers if is_signed else None
+        for place, numbers, is_signed in zip(places, *found, strict=True)
+    }
+    signed = [
+        published[name] if name in published else computed[place]
+        for place, name in enumerate(names)
+    ]
+    counts[CHECKED] += len(again)
+    counts[DIFFERENT] += sum(not _same(signed[place], computed[place]) for place in again)
+    origins = (PUBLISHED if name in published else COMPUTED for name in names)
+    counts.update(
+        TOO_SHORT if numbers is None else origin
+        for numbers, origin in zip(signed, origins, strict=True)
     )
+    return signed
 
 
-def n_text_facts(path: Path) -> int:
-    """Number of texts in a file of `text_facts`; negative where it holds something else."""
-    shape = read_npy(path).shape
-    return shape[0] if shape[1:] == (3,) else -1
+def text_facts(documents: Path, privacy: PrivacySettings) -> pa.Table:
+    """What exact duplicates are found by of each text of a shard, as it is tokenized: `TEXT_FACTS`,
+    a line per document.
+    """
+    tables = [TEXT_FACTS.empty_table()]
+    for texts in read_texts(documents, ["raw_content"], privacy):
+        words = units_each(*normalized_each(*texts.tokenized), "words")
+        tables.append(pa.table(_facts_of(texts, *words), schema=TEXT_FACTS))
+        del texts, words
+    return pa.concat_tables(tables)
 
 
-def _fact(key: Key | None, raw: bytes) -> TextFact:
-    return (*(key or (0, 0)), len(raw.decode()))
-
-
-def _rows(facts: Sequence[TextFact]) -> UInt64s:
-    return np.array(facts, np.uint64).reshape(-1, 3)
+def _facts_of(texts: SomeTexts, words: Hashes, ends: Int64s) -> dict[str, list[Any]]:
+    """`TEXT_FACTS` of some texts, by their normalized words, as `units_each` gives them."""
+    keys = [key or (None, None) for key in text_keys(words, ends)]
+    high, low = zip(*keys, strict=True)
+    n_chars = pc.utf8_length(texts.lines["raw_content"]).to_pylist()
+    return {"text_high": high, "text_low": low, "n_chars": n_chars}
 
 
 def _published(task: SignTask, counts: Counter[str]) -> dict[str, Signature | None]:

@@ -83,7 +83,7 @@ from lc_assets.stages.deduplication.document_signatures import (
     digests_are_published,
     shingles_of,
 )
-from lc_assets.stages.deduplication.signing import DIGESTS_SUFFIX
+from lc_assets.stages.deduplication.signing import MINHASH_SUFFIX
 from lc_assets.stages.documents.keyed_texts import (
     SKETCH,
     are_listed,
@@ -149,7 +149,7 @@ def write_document_keys(context: BuildContext, staging: StagingFolder) -> Counts
     filtered, known = staging.own("filtered_documents"), None
     if digests_are_published(context.recipe):
         signed = made_from(staging.inputs, "document_signatures", filtered)
-        known = signed.only(f"*{DIGESTS_SUFFIX}")
+        known = signed.only(f"*{MINHASH_SUFFIX}")
     files = documents_files(filtered.folder)
     passages = tuple(staging.fingerprint.params.get("passages", ()))
     privacy, sketched = context.recipe.token_documents.privacy, are_sketched(context.recipe)
@@ -197,7 +197,7 @@ def list_shard(task: KeyTask) -> Counts:
         pa.ipc.new_file(staging, listed) as writer,
     ):
         if task.known:
-            published = task.known / f"{task.name}{DIGESTS_SUFFIX}"
+            published = task.known / f"{task.name}{MINHASH_SUFFIX}"
             tables = with_published(task.documents, published, listed)
         else:
             batches = with_digests(task.documents, listed, task.privacy, task.shingles)

@@ -5,34 +5,27 @@ the order of its lines.
 import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lc_assets import arrow_compute as pc
-from lc_assets.arrays import Int64s, UInt64s
+from lc_assets.arrays import Bytes, Int64s, UInt64s
 from lc_assets.builds.lookups import LINES_AT_ONCE, parts_of, regrouped
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import PrivacySettings
-from lc_assets.builds.tables import (
-    IDENTITY,
-    KEYED,
-    in_utf8,
-    opened_table,
-    read_all,
-    read_table,
-)
-from lc_assets.formats.parquet.opening import batches_of, release
+from lc_assets.builds.tables import IDENTITY, KEYED, read_all, read_table
 from lc_assets.stages.tokens.tokenized_text import (
+    SomeTexts,
     are_held_out,
-    text_columns,
+    read_texts,
     text_digest,
-    tokenized_utf8,
 )
-from lc_assets.text.duplicates.keys import Shingles
-from lc_assets.text.duplicates.sketches import SKETCH_HASHES, sketch
+from lc_assets.text.duplicates.grams import Hashes
+from lc_assets.text.duplicates.keys import Shingles, shingles_each
+from lc_assets.text.duplicates.sketches import SKETCH_HASHES, sketches_each
+from lc_assets.text.folding import normalized_each
+from lc_assets.text.texts import parts
 
 SKETCH = pa.field("sketch", pa.binary(8 * SKETCH_HASHES))
 """A column of sketches."""
@@ -44,10 +37,6 @@ _OF_LINES = (
     r"|[A-Za-z0-9_-]+/line-(?:0|[1-9]\d{0,11}))$"
 )
 """Pattern of valid document ids that name lines."""
-_TEXTS_AT_ONCE = 32
-_MOST_AT_ONCE = 1 << 12
-_BYTES_AT_ONCE = 1 << 20
-"""Of texts; but at least, and at most, so many lines."""
 
 
 def are_sketched(recipe: Recipe) -> bool:
@@ -73,46 +62,30 @@ def with_digests(
         only: ids of the documents that are wanted; by default all.
     """
     columns = [name for name in schema.names if name not in OF_TEXT.names]
-    read = dict.fromkeys([*columns, *text_columns(privacy)])
-    with opened_table(path) as file:
-        for lines in _batches(file, list(read)):
-            batch = lines
-            if only is not None:
-                batch = lines.filter(pc.is_in(lines.column("id"), pa.array(only, pa.string())))
-            arrays = {name: batch.column(name) for name in columns}
-            made: dict[str, list[Any]] = {name: [] for name in OF_TEXT.names}
-            texts = in_utf8(batch.select(text_columns(privacy)), "raw_content").to_pylist()[::-1]
-            n_bytes = lines.nbytes
-            del lines, batch
-            release(n_bytes)
-            while texts:
-                line = texts.pop()
-                raw, (text, _) = line["raw_content"], tokenized_utf8(line, privacy)
-                for name, digest in digests_of(raw, text).items():
-                    made[name].append(digest)
-                if shingles and SKETCH.name in schema.names:
-                    made[SKETCH.name].append(sketch(text, shingles).tobytes())
-            arrays |= {
-                name: pa.array(made[name], schema.field(name).type)
-                for name in OF_TEXT.names
-                if name in schema.names
-            }
-            yield pa.record_batch([arrays[name] for name in schema.names], schema=schema)
+    for texts in read_texts(path, columns, privacy, only):
+        arrays = {name: texts.lines[name] for name in columns}
+        arrays |= {name: pa.array(found, pa.string()) for name, found in digests_of(texts).items()}
+        if shingles and SKETCH.name in schema.names:
+            hashes = shingles_each(*normalized_each(*texts.tokenized), shingles)
+            arrays[SKETCH.name] = pa.array(sketched(*hashes), SKETCH.type)
+        yield pa.record_batch([arrays[name] for name in schema.names], schema=schema)
+        del texts
 
 
-def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """The lines of a table, so many at a time that their texts are some `_BYTES_AT_ONCE`."""
-    for number in range(file.num_row_groups):
-        group = file.metadata.row_group(number)
-        n_lines = _BYTES_AT_ONCE * group.num_rows // max(group.total_byte_size, 1)
-        n_lines = min(max(n_lines, _TEXTS_AT_ONCE), _MOST_AT_ONCE)
-        yield from batches_of(file, number, n_lines, columns)
+def digests_of(texts: SomeTexts) -> dict[str, list[str]]:
+    """Digests of documents' texts, as they are and as they are tokenized."""
+    own = _digests(*texts.raw)
+    tokenized = own if texts.tokenized is texts.raw else _digests(*texts.tokenized)
+    return {"text_digest": own, "tokenized_digest": tokenized}
 
 
-def digests_of(raw: bytes, text: bytes) -> dict[str, str]:
-    """Digests of a document's text in UTF-8, as it is and as it is tokenized."""
-    own = text_digest(raw)
-    return {"text_digest": own, "tokenized_digest": own if text == raw else text_digest(text)}
+def _digests(data: Bytes, ends: Int64s) -> list[str]:
+    return [text_digest(text.data) for text in parts(data, ends)]
+
+
+def sketched(hashes: Hashes, ends: Int64s) -> list[bytes]:
+    """Sketches of texts, by their shingles, as `SKETCH` holds them."""
+    return [found.tobytes() for found in sketches_each(hashes, ends)]
 
 
 def with_published(documents: Path, known: Path, schema: pa.Schema) -> Iterator[pa.Table]:

@@ -5,13 +5,24 @@ looked for among these texts.
 """
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 
+from lc_assets import arrow_compute as pc
+from lc_assets.arrays import Bytes, Int64s
 from lc_assets.builds.recipe import Recipe, plain
 from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.table_writer import GROUP_BYTES
+from lc_assets.builds.tables import in_utf8, opened_table, require_columns
+from lc_assets.execution.containment import at_document
+from lc_assets.formats.parquet.opening import batches_of
+from lc_assets.formats.unpacking import require_small
 from lc_assets.text.privacy.replacing import Replaced, replace_personal
 
 
@@ -44,6 +55,92 @@ def tokenized_utf8(
     return found.text.encode(), found.counts
 
 
+_TEXTS_AT_ONCE = 32
+_MOST_AT_ONCE = 1 << 12
+_BYTES_AT_ONCE = 1 << 20
+"""Of texts; but at least, and at most, so many lines of a table are read at once."""
+
+
+class SomeTexts(NamedTuple):
+    """Some documents of a table, with texts of some `_BYTES_AT_ONCE`, or one with a longer text.
+
+    Attributes:
+        lines: the columns that were asked for.
+        raw: the UTF-8 of their texts, one behind the other, and after the last byte of each, int64.
+        tokenized: the same as the texts are tokenized; the same object where nothing is replaced.
+    """
+
+    lines: pa.RecordBatch
+    raw: tuple[Bytes, Int64s]
+    tokenized: tuple[Bytes, Int64s]
+
+
+def read_texts(
+    path: Path,
+    columns: Sequence[str],
+    privacy: PrivacySettings,
+    only: Collection[str] | None = None,
+) -> Iterator[SomeTexts]:
+    """Read a table of filtered documents, some at a time.
+
+    Args:
+        path: the table.
+        columns: those that are wanted beside the texts.
+        privacy: what is replaced in a text before it is tokenized.
+        only: ids of the documents that are wanted; by default all.
+
+    Raises:
+        CorruptFile: as `lc_assets.builds.tables.read_lines`.
+    """
+    number = 0
+    with opened_table(path) as file:
+        names = [] if only is None else ["id"]
+        read = list(dict.fromkeys([*columns, *names, *text_columns(privacy)]))
+        require_columns(file.schema_arrow, read, path)
+        for group in range(file.num_row_groups):
+            facts = file.metadata.row_group(group)
+            require_small(facts.total_byte_size - GROUP_BYTES)
+            n_lines = _BYTES_AT_ONCE * facts.num_rows // max(facts.total_byte_size, 1)
+            n_lines = min(max(n_lines, _TEXTS_AT_ONCE), _MOST_AT_ONCE)
+            for batch in batches_of(file, group, n_lines, read):
+                wanted = batch
+                if only is not None:
+                    wanted = batch.filter(pc.is_in(batch["id"], pa.array(only, pa.string())))
+                column = in_utf8(wanted.select(["raw_content"]), "raw_content")["raw_content"]
+                for start, stop in _together(_utf8_of(column)[1]):
+                    at_document(number + start)
+                    lines = wanted.slice(start, stop - start)
+                    raw = _utf8_of(column.slice(start, stop - start))
+                    tokenized = _tokenized(lines, privacy) if privacy.replace else raw
+                    yield SomeTexts(lines.select(list(columns)), raw, tokenized)
+                number += batch.num_rows
+
+
+def _utf8_of(texts: pa.Array) -> tuple[Bytes, Int64s]:
+    if not len(texts):
+        return np.empty(0, np.uint8), np.empty(0, np.int64)
+    _, offsets, content = texts.buffers()
+    places = np.frombuffer(offsets, np.int32)[texts.offset :][: len(texts) + 1].astype(np.int64)
+    return np.frombuffer(content or b"", np.uint8)[places[0] : places[-1]], places[1:] - places[0]
+
+
+def _together(ends: Int64s) -> Iterator[tuple[int, int]]:
+    """Ranges of texts of some bytes, or of one."""
+    start = 0
+    while start < len(ends):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + _BYTES_AT_ONCE, "right")))
+        yield start, stop
+        start = stop
+
+
+def _tokenized(lines: pa.RecordBatch, privacy: PrivacySettings) -> tuple[Bytes, Int64s]:
+    columns = in_utf8(lines.select(text_columns(privacy)), "raw_content")
+    texts = [tokenized_utf8(line, privacy)[0] for line in columns.to_pylist()]
+    ends = np.fromiter(accumulate(map(len, texts)), np.int64, len(texts))
+    return np.frombuffer(texts[0] if len(texts) == 1 else b"".join(texts), np.uint8), ends
+
+
 def text_columns(privacy: PrivacySettings) -> list[str]:
     """The columns of a document that `tokenized_text` reads."""
     return ["raw_content", *(["language"] if privacy.replace else [])]
@@ -60,7 +157,7 @@ def privacy_of(params: Mapping[str, Any]) -> PrivacySettings:
     return msgspec.convert(params.get("privacy", {}), PrivacySettings)
 
 
-def text_digest(text: bytes) -> str:
+def text_digest(text: bytes | memoryview) -> str:
     """Digest of a text's UTF-8, as lists of withdrawals name it.
 
     >>> text_digest(b"")[:20]

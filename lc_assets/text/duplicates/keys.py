@@ -28,27 +28,24 @@ band    a band of a MinHash signature: 48 bits of all its rows and 16 of its fir
 
 import hashlib
 import struct
-from typing import Any, Literal
+from typing import Literal
 
 import can_ada
 import numpy as np
 
-from lc_assets.arrays import Bytes, Int32s, UInt32s, UInt64s
-from lc_assets.compiling import compiled, inlined
+from lc_assets.arrays import Bytes, Int32s, Int64s, UInt32s
 from lc_assets.records import frozen
+from lc_assets.text.duplicates.grams import Hashes, gram_hashes, grams_of_each, words_of_each
 from lc_assets.text.folding import normalized_utf8
-from lc_assets.text.hashing import FNV_BASIS, FNV_PRIME, GOLDEN, code_points, mix64, mix64_kernel
+from lc_assets.text.hashing import GOLDEN, code_points, mix64
+from lc_assets.text.texts import parts
 
-Hashes = UInt64s
 Key = tuple[int, int]
 
 SHINGLE_WORDS = 13
 """Words of a shingle in RedPajama-V2's MinHash."""
 
 TERM_BITS = 20
-
-_SPACE = np.uint8(32)
-_BASIS, _PRIME, _BASE = np.uint64(FNV_BASIS), np.uint64(FNV_PRIME), np.uint64(GOLDEN)
 
 
 @frozen
@@ -115,36 +112,54 @@ def grams_of(
 
 def _units(normalized: Bytes, of: Literal["words", "characters"]) -> Hashes:
     """Hashes of the words or characters of a normalized text, in their order."""
-    if of == "characters":
-        characters = bytes(normalized).decode("utf-8", "surrogatepass")
-        return mix64(code_points(characters).astype(np.uint64))
-    hashes = np.empty(len(normalized) // 2 + 1, np.uint64)
-    return hashes[: _word_hashes(normalized, hashes)]
+    return units_each(normalized, np.array([len(normalized)]), of)[0]
 
 
 def _grams(units: Hashes, n: int) -> tuple[Hashes, int]:
     """Hashes of runs of ``n`` units, in place, and how many units there were."""
-    return units[: _gram_hashes(units, n)], len(units)
+    return units[: gram_hashes(units, n)], len(units)
 
 
-def shingled(text: str | bytes, shingles: Shingles) -> Hashes:
-    """Hashes of a text's shingles, or of its UTF-8's, in their order, repeats included; none of a
-    text that is shorter than a shingle.
+def units_each(
+    data: Bytes, ends: Int64s, of: Literal["words", "characters"]
+) -> tuple[Hashes, Int64s]:
+    """Hashes of the words or characters of some texts, in their order.
+
+    Args:
+        data: the normalized texts, one behind the other.
+        ends: after the last byte of each, int64.
+        of: which of the two.
+
+    Returns:
+        The hashes, and after the last of each text, int64.
     """
-    return _shingled(_units(normalized_utf8(text), shingles.of), shingles)
+    if of == "characters":
+        texts = [bytes(text).decode("utf-8", "surrogatepass") for text in parts(data, ends)]
+        hashes = mix64(code_points("".join(texts)).astype(np.uint64))
+        return hashes, np.cumsum([len(text) for text in texts], dtype=np.int64)
+    hashes, word_ends = np.empty(len(data) // 2 + len(ends) + 1, np.uint64), np.empty_like(ends)
+    return hashes[: words_of_each(data, ends, hashes, word_ends)], word_ends
 
 
-def _shingled(units: Hashes, shingles: Shingles) -> Hashes:
-    grams, n_units = _grams(units, shingles.size)
-    return grams if n_units >= shingles.size else grams[:0]
+def shingles_each(data: Bytes, ends: Int64s, shingles: Shingles) -> tuple[Hashes, Int64s]:
+    """`shingled_each` of normalized texts, given as for `units_each`."""
+    return shingled_each(*units_each(data, ends, shingles.of), shingles.size)
 
 
-def keyed_and_shingled(text: str | bytes, shingles: Shingles) -> tuple[Key | None, Hashes]:
-    """`text_key` and `shingled` of a text, or of its UTF-8, which is normalized once."""
-    normalized = normalized_utf8(text)
-    words = _units(normalized, "words")
-    units = words.copy() if shingles.of == "words" else _units(normalized, shingles.of)
-    return _words_key(words), _shingled(units, shingles)
+def shingled_each(units: Hashes, ends: Int64s, n: int) -> tuple[Hashes, Int64s]:
+    """Hashes of runs of ``n`` units of each text in their order, repeats included; none of a text
+    that has fewer.
+
+    Args:
+        units: as `units_each` gives them; overwritten.
+        ends: the same.
+        n: words or characters of a shingle.
+
+    Returns:
+        The hashes, and after the last of each text, int64.
+    """
+    run_ends = np.empty_like(ends)
+    return units[: grams_of_each(units, ends, n, run_ends)], run_ends
 
 
 def jaccard(left: Hashes, right: Hashes) -> float:
@@ -201,12 +216,14 @@ def text_key(text: str | bytes) -> Key | None:
     >>> text_key("Don't  STOP!") == text_key("dont stop"), text_key("?!")
     (True, None)
     """
-    return _words_key(_units(normalized_utf8(text), "words"))
+    normalized = normalized_utf8(text)
+    return text_keys(*units_each(normalized, np.array([len(normalized)]), "words"))[0]
 
 
-def _words_key(words: Hashes) -> Key | None:
-    """Key of some words' hashes, which are overwritten."""
-    return content_key(_grams(words, 1)[0].data) if len(words) else None
+def text_keys(words: Hashes, ends: Int64s) -> list[Key | None]:
+    """The `text_key` of each of some texts, by their words, as `units_each` gives them."""
+    hashes, _ = _grams(words.copy(), 1)
+    return [content_key(own.data) if len(own) else None for own in parts(hashes, ends)]
 
 
 def digest_key(digest: str) -> Key | None:
@@ -275,76 +292,3 @@ def content_key(content: bytes | memoryview) -> Key:
     """Key of some bytes."""
     high, low = _TWO.unpack(hashlib.blake2b(content, digest_size=_TWO.size).digest())
     return int(high), int(low)
-
-
-@compiled
-def _word_hashes(text: Bytes, out: Hashes) -> int:
-    """Hash each word of normalized text; return how many there are.
-
-    Args:
-        text: UTF-8, words separated by one space, none at the ends.
-        out: room for one hash per two bytes, and one more.
-    """
-    if len(text) == 0:
-        return 0
-    # Two halves side by side and without branches: each product needs the one before, and where
-    # words end cannot be predicted.
-    middle = len(text) // 2
-    while middle < len(text) and text[middle] != _SPACE:
-        middle += 1
-    begin, second = middle + 1, out[(middle + 1) // 2 :]
-    n_both = max(len(text) - begin, 0)
-    n_words: Any = 0
-    n_second: Any = 0
-    state = other = _BASIS
-    for i in range(n_both):
-        out[n_words], second[n_second] = state, other
-        n_words += np.int64(text[i] == _SPACE)
-        n_second += np.int64(text[begin + i] == _SPACE)
-        state, other = _hashed(state, text[i]), _hashed(other, text[begin + i])
-    if n_both:
-        second[n_second] = other
-        n_second += 1
-    for i in range(n_both, middle):
-        out[n_words] = state
-        n_words += np.int64(text[i] == _SPACE)
-        state = _hashed(state, text[i])
-    out[n_words] = state
-    n_words += 1
-    for i in range(n_words):
-        out[i] = mix64_kernel(out[i])
-    for i in range(n_second):
-        out[n_words + i] = mix64_kernel(second[i])
-    return int(n_words + n_second)
-
-
-@inlined
-def _hashed(state: Any, byte: Any) -> Any:
-    """FNV-1a of a word and one more byte; of no word after a space."""
-    return _BASIS if byte == _SPACE else (state ^ np.uint64(byte)) * _PRIME
-
-
-@compiled
-def _gram_hashes(words: Hashes, n: int) -> int:
-    """Hash each run of ``n`` words, or of all words when there are fewer, in place; return how many
-    runs.
-
-    Args:
-        words: uint64[w], hashes of the words; then of the runs.
-        n: words of a run, at least 1.
-    """
-    length = min(n, len(words))
-    if length == 0:
-        return 0
-    top = np.uint64(1)
-    for _ in range(length):
-        top *= _BASE
-    rolling = np.uint64(0)
-    for i in range(length):
-        rolling = rolling * _BASE + words[i]
-    for i in range(length, len(words)):
-        run = mix64_kernel(rolling)
-        rolling = rolling * _BASE + words[i] - words[i - length] * top
-        words[i - length] = run
-    words[len(words) - length] = mix64_kernel(rolling)
-    return len(words) - length + 1

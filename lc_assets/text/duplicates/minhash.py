@@ -21,23 +21,25 @@ Source: ``app/src/dedupe/minhash.py`` and ``dedupe/utils.py`` of togethercompute
 """
 
 import hashlib
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from lc_assets.arrays import Array, Bytes, UInt32s, UInt64s
+from lc_assets.arrays import Array, Booleans, Bytes, Int64s, UInt32s, UInt64s
 from lc_assets.compiling import compiled
 from lc_assets.records import distinct, frozen
+from lc_assets.text.duplicates.grams import Hashes
 from lc_assets.text.duplicates.keys import (
     PUBLISHED_SHINGLES,
     SHINGLE_WORDS,
-    Hashes,
     Shingles,
-    shingled,
+    shingles_each,
 )
 from lc_assets.text.duplicates.sha1 import digest_grams
 from lc_assets.text.folding import normalized_utf8
 from lc_assets.text.hashing import GOLDEN, mix64
+from lc_assets.text.texts import parts
 
 Signature = UInt32s
 
@@ -91,32 +93,48 @@ class MinHashScheme:
     terms: Array
 
 
-def signature(
-    text: str | bytes, scheme: MinHashScheme, hashes: Hashes | None = None
-) -> Signature | None:
+def signature(text: str | bytes, scheme: MinHashScheme) -> Signature | None:
     """The signature of a text, or of its UTF-8, ``(128,)`` uint32; None when it is shorter than a
-    shingle. ``hashes`` are of its shingles, where they are known; `RPV2` has its own.
+    shingle.
 
     >>> text = "one two three four five six seven eight nine ten eleven twelve"
     >>> signature(text, RPV2) is None, signature(f"{text} thirteen", RPV2)[:2].tolist()
     (True, [1946175548, 3164831273])
     """
-    numbers = np.empty(N_PERMUTATIONS, np.uint32)
-    if scheme is not RPV2:
-        hashes = shingled(text, scheme.shingles) if hashes is None else hashes
-        if len(hashes) == 0:
-            return None
-        _multiply_minima(hashes, scheme.factors, scheme.terms, numbers)
-        return numbers
     normalized = normalized_utf8(text)
-    if digest_grams.is_interpreted:
-        return _rpv2_in_numpy(normalized)
-    digests = np.empty(len(normalized) // 2 + 1, np.uint32)
-    n_grams = digest_grams(normalized, SHINGLE_WORDS, digests)
-    if not n_grams:
-        return None
-    _prime_minima(digests[:n_grams], scheme.factors, scheme.terms, numbers)
-    return numbers
+    ((numbers,), (is_signed,)) = signatures_each(normalized, np.array([len(normalized)]), scheme)
+    return numbers if is_signed else None
+
+
+def signatures_each(
+    data: Bytes, ends: Int64s, scheme: MinHashScheme, hashes: tuple[Hashes, Int64s] | None = None
+) -> tuple[UInt32s, Booleans]:
+    """The signatures of some texts, and which have one: a text that is shorter than a shingle has
+    none.
+
+    Args:
+        data: the normalized texts, one behind the other.
+        ends: after the last byte of each, int64.
+        scheme: how they are signed.
+        hashes: of their shingles, as `shingles_each` gives them, where they are known; `RPV2` has
+            its own.
+
+    Returns:
+        ``(texts, 128)`` uint32, of any numbers where there is none; ``(texts,)``.
+    """
+    numbers = np.empty((len(ends), N_PERMUTATIONS), np.uint32)
+    if scheme is not RPV2:
+        found, gram_ends = hashes or shingles_each(data, ends, scheme.shingles)
+        _multiply_minima(found, gram_ends, scheme.factors, scheme.terms, numbers)
+    elif digest_grams.is_interpreted:
+        sets = [_rpv2_digests(text) for text in parts(data, ends)]
+        gram_ends = np.cumsum(list(map(len, sets)))
+        _minima_in_numpy(sets, numbers)
+    else:
+        room, gram_ends = np.empty(len(data) // 2 + len(ends) + 1, np.uint32), np.empty_like(ends)
+        digests = room[: digest_grams(data, ends, SHINGLE_WORDS, room, gram_ends)]
+        _prime_minima(digests, gram_ends, scheme.factors, scheme.terms, numbers)
+    return numbers, np.diff(gram_ends, prepend=0) > 0
 
 
 def _rpv2() -> MinHashScheme:
@@ -162,62 +180,71 @@ _u32 = np.uint32
 
 @compiled
 def _prime_minima(
-    hashes: UInt32s,
-    factors: UInt64s,
-    terms: UInt64s,
-    out: UInt32s,
+    hashes: UInt32s, ends: Int64s, factors: UInt64s, terms: UInt64s, out: UInt32s
 ) -> None:
-    """For each permutation the minimum of ``((hash · factor + term) mod 2⁶⁴ mod 2⁶¹ - 1) mod 2³²``.
+    """For each set and permutation the minimum of ``((hash · factor + term) mod 2⁶⁴ mod 2⁶¹ - 1)
+    mod 2³²``.
 
     Args:
-        hashes: ``(k,)``.
+        hashes: of all sets.
+        ends: after the last hash of each set.
         factors: ``(p,)``.
         terms: ``(p,)``.
-        out: ``(p,)``; filled with 2³² - 1 where there are no hashes.
+        out: ``(sets, p)``; filled with 2³² - 1 where there are no hashes.
     """
-    wide = hashes.astype(np.uint64)  # converted in the loop, each would take eight times as long
-    for i in range(len(factors)):
-        factor, term, least = factors[i], terms[i], _HIGHEST
-        for value in wide:
-            product = value * factor + term
-            folded = (product & _PRIME) + (product >> _61)
-            # Subtracting 2⁶¹ - 1 adds one to the lower 32 bits, which are all that is needed.
-            least = min(least, _u32(folded + ((folded + _1) >> _61)))
-        out[i] = least
+    begin = 0
+    for at in range(len(ends)):
+        # Converted in the loop, each would take eight times as long.
+        wide = hashes[begin : ends[at]].astype(np.uint64)
+        for i in range(len(factors)):
+            factor, term, least = factors[i], terms[i], _HIGHEST
+            for value in wide:
+                product = value * factor + term
+                folded = (product & _PRIME) + (product >> _61)
+                # Subtracting 2⁶¹ - 1 adds one to the lower 32 bits, which are all that is needed.
+                least = min(least, _u32(folded + ((folded + _1) >> _61)))
+            out[at, i] = least
+        begin = ends[at]
 
 
 @compiled
 def _multiply_minima(
-    hashes: UInt64s,
-    factors: UInt32s,
-    terms: UInt32s,
-    out: UInt32s,
+    hashes: UInt64s, ends: Int64s, factors: UInt32s, terms: UInt32s, out: UInt32s
 ) -> None:
-    """For each permutation the minimum of ``(hash's upper half · factor + term) mod 2³²``.
+    """For each set and permutation the minimum of ``(hash's upper half · factor + term) mod 2³²``.
 
     Args:
-        hashes: ``(k,)``, at least one.
+        hashes: of all sets.
+        ends: after the last hash of each set.
         factors: ``(p,)``, odd.
         terms: ``(p,)``.
-        out: ``(p,)``, filled.
+        out: ``(sets, p)``; filled with 2³² - 1 where there are no hashes.
     """
-    upper = (hashes >> _32).astype(np.uint32)
-    for i in range(len(factors)):
-        factor, term, least = factors[i], terms[i], _HIGHEST
-        for value in upper:
-            number = _u32(value * factor + term)
-            least = number if number < least else least  # vectorized; min, of 64 bits, is slower
-        out[i] = least
+    begin = 0
+    for at in range(len(ends)):
+        upper = (hashes[begin : ends[at]] >> _32).astype(np.uint32)
+        for i in range(len(factors)):
+            factor, term, least = factors[i], terms[i], _HIGHEST
+            for value in upper:
+                number = _u32(value * factor + term)
+                # Vectorized; min, of 64 bits, is slower.
+                least = number if number < least else least
+            out[at, i] = least
+        begin = ends[at]
 
 
-def _rpv2_in_numpy(normalized: Bytes) -> Signature | None:
-    """The signature without kernels, for small inputs."""
+def _rpv2_digests(normalized: Bytes) -> UInt32s:
+    """What `digest_grams` finds in a text, without kernels, for small inputs."""
     words = bytes(normalized).split(b" ")
     grams = (words[i : i + SHINGLE_WORDS] for i in range(len(words) - SHINGLE_WORDS + 1))
     starts = b"".join(hashlib.sha1(b" ".join(gram)).digest()[:4] for gram in grams)  # noqa: S324
-    if not starts:
-        return None
-    product = np.frombuffer(starts, "<u4").astype(np.uint64)[:, None] * RPV2.factors + RPV2.terms
-    folded = (product & _PRIME) + (product >> _61)
-    numbers: Signature = (folded + ((folded + _1) >> _61)).astype(np.uint32).min(axis=0)
-    return numbers
+    return np.frombuffer(starts, "<u4")
+
+
+def _minima_in_numpy(digests: Sequence[UInt32s], out: UInt32s) -> None:
+    """What `_prime_minima` finds for some sets."""
+    for numbers, found in zip(out, digests, strict=True):
+        product = found.astype(np.uint64)[:, None] * RPV2.factors + RPV2.terms
+        folded = (product & _PRIME) + (product >> _61)
+        reduced = (folded + ((folded + _1) >> _61)).astype(np.uint32)
+        numbers[:] = reduced.min(axis=0, initial=_HIGHEST)

@@ -127,40 +127,75 @@ def _four_bytes(text: Bytes) -> UInt32s:
 
 
 @compiled
-def digest_grams(text: Bytes, n: int, out: UInt32s) -> int:
-    """SHA-1 of every run of ``n`` words; the first four bytes as a little-endian number.
+def _digest(
+    numbers: UInt32s,
+    begins: Int64s,
+    lengths: Int64s,
+    n_lanes: int,
+    w: UInt32s,
+    v: UInt32s,
+    out: UInt32s,
+) -> None:
+    """SHA-1 of a message per lane; the first four bytes as a little-endian number.
 
     Args:
-        text: normalized UTF-8: words separated by one space, none at the ends.
+        numbers: see `_load`, as for the next two.
+        begins: see there.
+        lengths: see there.
+        n_lanes: how many lanes have a message.
+        w: see `_compress`, as for the next.
+        v: see there.
+        out: gets a number per message.
+    """
+    states = np.empty(5 * _LANES, np.uint32)
+    for at in range(len(states)):
+        states[at] = _START[at // _LANES]
+    for block in range((lengths[:n_lanes].max() + 8) // 64 + 1):
+        _load(numbers, begins, lengths, block, w)
+        _compress(w, v, states)
+        for lane in range(n_lanes):
+            if block == (lengths[lane] + 8) // 64:
+                word = states[lane]
+                swapped = _turned(word, 8) & _u32(0x00FF00FF)
+                out[lane] = swapped | (_turned(word, 24) & _u32(0xFF00FF00))
+
+
+@compiled
+def digest_grams(text: Bytes, ends: Int64s, n: int, out: UInt32s, out_ends: Int64s) -> int:
+    """SHA-1 of every run of ``n`` words of some texts; the first four bytes as a little-endian
+    number.
+
+    Args:
+        text: the texts one behind the other, normalized UTF-8: words separated by one space, none
+            at the ends.
+        ends: after the last byte of each.
         n: words of a run.
-        out: room for one number per two bytes, and one more.
+        out: room for one number per two bytes, one per text, and one more.
+        out_ends: gets the number of runs of each text and of those before it.
 
     Returns:
-        The number of runs; 0 when there are fewer words.
+        The number of runs; a text of fewer words has none.
     """
     starts = np.zeros(len(text) // 2 + 2, np.int64)
-    n_words = 1
-    for i in range(len(text)):  # without branches: where words end cannot be predicted
-        starts[n_words] = i + 1
-        n_words += text[i] == _SPACE
-    starts[n_words] = len(text) + 1
-    n_grams = max(n_words - n + 1, 0)
-    w, states = np.empty(80 * _LANES, np.uint32), np.empty(5 * _LANES, np.uint32)
-    v, numbers = np.empty_like(states), _four_bytes(text)
+    w, v = np.empty(80 * _LANES, np.uint32), np.empty(5 * _LANES, np.uint32)
     begins, lengths = np.zeros(_LANES, np.int64), np.zeros(_LANES, np.int64)
-    for first in range(0, n_grams, _LANES):
-        n_lanes = min(_LANES, n_grams - first)
-        for at in range(len(states)):
-            states[at] = _START[at // _LANES]
-        for lane in range(n_lanes):
-            begins[lane] = starts[first + lane]
-            lengths[lane] = starts[first + lane + n] - 1 - begins[lane]
-        for block in range((lengths.max() + 8) // 64 + 1):
-            _load(numbers, begins, lengths, block, w)
-            _compress(w, v, states)
-            for lane in range(n_lanes):
-                if block == (lengths[lane] + 8) // 64:
-                    word = states[lane]
-                    swapped = _turned(word, 8) & _u32(0x00FF00FF)
-                    out[first + lane] = swapped | (_turned(word, 24) & _u32(0xFF00FF00))
-    return n_grams
+    numbers = _four_bytes(text)
+    n_out = n_lanes = begin = 0
+    for number in range(len(ends)):
+        n_words = 1
+        starts[0] = begin
+        for i in range(begin, ends[number]):  # without branches: where words end is unpredictable
+            starts[n_words] = i + 1
+            n_words += text[i] == _SPACE
+        starts[n_words] = ends[number] + 1
+        for word in range(n_words - n + 1):
+            begins[n_lanes] = starts[word]
+            lengths[n_lanes] = starts[word + n] - 1 - starts[word]
+            n_lanes += 1
+            if n_lanes == _LANES:
+                _digest(numbers, begins, lengths, n_lanes, w, v, out[n_out:])
+                n_out, n_lanes = n_out + n_lanes, 0
+        begin, out_ends[number] = ends[number], n_out + n_lanes
+    if n_lanes:
+        _digest(numbers, begins, lengths, n_lanes, w, v, out[n_out:])
+    return n_out + n_lanes

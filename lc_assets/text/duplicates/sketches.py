@@ -16,13 +16,15 @@ from typing import NamedTuple
 import numpy as np
 
 from lc_assets.arrays import Booleans, Int64s, UInt64s
-from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Hashes, Shingles, ascending, shingled
+from lc_assets.compiling import compiled
+from lc_assets.text.duplicates.grams import Hashes
+from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles, shingles_each
+from lc_assets.text.folding import normalized_utf8
 
 SKETCH_HASHES = 32
 """Hashes of a sketch."""
 MISSED = 1e-6
 """Greatest probability that two documents of the least similarity are not found."""
-_SOME = 4 * SKETCH_HASHES
 NONE = np.uint64(2**64 - 1)
 """Fills a sketch of fewer hashes."""
 MATCHES_AT_ONCE = 1 << 24
@@ -35,19 +37,40 @@ def sketch(text: str | bytes, shingles: Shingles = PUBLISHED_SHINGLES) -> UInt64
     >>> [int((sketch("word " * n) != NONE).sum()) for n in (12, 13, 99)]
     [0, 1, 1]
     """
-    return sketch_of(shingled(text, shingles))
-
-
-def sketch_of(hashes: Hashes) -> UInt64s:
-    """The sketch of a text with these shingles, as `shingled` gives them."""
-    found = np.full(SKETCH_HASHES, NONE)
-    # Most texts repeat so little that few of the smallest hashes suffice.
-    some = np.partition(hashes, _SOME)[:_SOME] if len(hashes) > _SOME else hashes
-    least = ascending(some)[:SKETCH_HASHES]
-    if len(least) < SKETCH_HASHES and some is not hashes:
-        least = ascending(hashes)[:SKETCH_HASHES]
-    found[: len(least)] = least
+    normalized = normalized_utf8(text)
+    hashes = shingles_each(normalized, np.array([len(normalized)]), shingles)
+    found: UInt64s = sketches_each(*hashes)[0]
     return found
+
+
+def sketches_each(hashes: Hashes, ends: Int64s) -> UInt64s:
+    """The sketches of some texts, ``(texts, 32)`` uint64, by the hashes of their shingles and where
+    those of each text end, as `shingles_each` gives them.
+    """
+    found = np.full((len(ends), SKETCH_HASHES), NONE)
+    _least(hashes, ends, found)
+    return found
+
+
+@compiled
+def _least(hashes: Hashes, ends: Int64s, out: UInt64s) -> None:
+    """Insert the least hashes of each text into its sketch, which is ascending; each once. Of *n*
+    hashes in any order some 32 ln *n* are inserted.
+    """
+    begin = 0
+    for text in range(len(ends)):
+        least = out[text]
+        for at in range(begin, ends[text]):
+            value = hashes[at]
+            if value < least[-1]:
+                place = len(least) - 1
+                while place > 0 and least[place - 1] > value:
+                    place -= 1
+                if place == 0 or least[place - 1] != value:
+                    for later in range(len(least) - 1, place, -1):
+                        least[later] = least[later - 1]
+                    least[place] = value
+        begin = ends[text]
 
 
 @cache

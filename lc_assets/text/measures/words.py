@@ -269,7 +269,7 @@ def read_words(texts: Texts, kind: str) -> WordsOfTexts:
         BadInput: when a text is longer than `MAX_BYTES`.
     """
     if kind == "normalized":
-        data, text_ends = normalized_each(texts)
+        data, text_ends = normalized_each(*texts.utf8)
     else:
         data, text_ends = (Texts(map(_spaced, texts.texts)) if kind == "spacy" else texts).utf8
     require_measurable(text_ends)

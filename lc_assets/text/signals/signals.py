@@ -293,10 +293,10 @@ def _word_scores(texts: Texts, bad_words: frozenset[str]) -> tuple[Floats, Int64
     lines = np.zeros((line_ends[-1], N_LINES), np.int64)
     if len(line_ends) == 1 and len(texts.texts[0]) > _LONG:
         # The normalized form is not kept beside the n-grams.
-        words = scan_words(folded_lines(texts)[0], bits, seed, phrases.words, lines)
+        words = scan_words(folded_lines(*texts.utf8)[0], bits, seed, phrases.words, lines)
         score_words(words, seed, phrases, scores[0])
     else:
-        read = *folded_lines(texts), seed, bits, phrases
+        read = *folded_lines(*texts.utf8), seed, bits, phrases
         score_words_of_each(*read, scores, lines, line_ends)
     return scores, lines, line_ends
 
