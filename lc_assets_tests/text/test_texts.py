@@ -8,6 +8,7 @@ from lc_assets.text import texts
 from lc_assets.text.texts import CHARS_TOGETHER, TEXTS_TOGETHER, Texts, together
 from lc_assets_tests.strategies import hostile_text
 
+MARKS = ("a", "word with letters", ".", "..", "\u2026", "\u2025", "\u20ac", "\n", "#", "\ud800")
 FEW, MANY = st.integers(0, 99), st.integers(CHARS_TOGETHER - 99, 3 * CHARS_TOGETHER)
 
 
@@ -32,6 +33,14 @@ def test_bytes_are_those_of_each_text(some):
     contents = [text.encode("utf-8", "surrogatepass") for text in some]
     assert data.tobytes() == b"".join(contents)
     assert ends.tolist() == [sum(map(len, contents[: at + 1])) for at in range(len(some))]
+
+
+@given(st.lists(st.lists(st.sampled_from(MARKS), max_size=30).map("".join), min_size=1))
+def test_marks_are_counted_as_strings_count_them(some):
+    """They do not overlap, and none lies in two texts."""
+    for marks in (["\n"], ["#"], ["...", "\u2026"]):
+        found = Texts(some).count(*marks).tolist()
+        assert found == [sum(map(text.count, marks)) for text in some]
 
 
 def test_bytes_of_a_long_text_are_not_kept(monkeypatch):

@@ -342,5 +342,5 @@ def count_lines(texts: Texts) -> LineCounts:
     data, ends = texts.utf8
     require_measurable(ends)
     counts = np.empty((len(ends), len(LineCounts._fields)), np.int64)
-    _count_each(data, ends, character_bits(), hash_seed(), texts.count("\n") + 1, counts)
+    _count_each(data, ends, character_bits(), hash_seed(), texts.n_newlines + 1, counts)
     return LineCounts(*counts.T)

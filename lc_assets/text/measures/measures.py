@@ -125,7 +125,7 @@ _OF_WORDS: Mapping[str, _Formula] = {
     "frac_words_with_letter": _of_words(lambda of: of.words.counts.n_with_letter),
     "stop_words_distinct": lambda of: of.words.counts.n_stop_distinct,
     "stop_words_occurring": lambda of: of.words.counts.n_stop_occurring,
-    "newlines_per_word": _of_words(lambda of: of.texts.count("\n")),
+    "newlines_per_word": _of_words(lambda of: of.texts.n_newlines),
     **_by_length("frac_chars_top_{}gram.datatrove", _top_datatrove, TOP_LENGTHS),
     **_by_length("frac_chars_top_{}gram.dolma", _top_dolma, TOP_LENGTHS),
     **_by_length("frac_chars_dupe_{}grams.datatrove", _dupe_datatrove, DUPLICATE_LENGTHS),

@@ -42,7 +42,6 @@ Source: ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data, com
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate
 
 import numpy as np
 
@@ -209,7 +208,7 @@ class MeasuredTexts:
         before = np.append(0, np.cumsum(self.lines[:, BULLETS]))
         begins = np.append(0, self.line_ends[:-1])
         n_bullets = before[self.line_ends] - before[begins]
-        shares: Floats = n_bullets / (self.texts.count("\n") + 1)
+        shares: Floats = n_bullets / (self.texts.n_newlines + 1)
         return np.where(self.line_ends > begins, shares, np.nan)
 
     def each(self) -> Iterator[MeasuredSignals]:
@@ -288,7 +287,8 @@ def measure_words(texts: Texts) -> dict[str, Floats]:
 def _word_scores(texts: Texts, bad_words: frozenset[str]) -> tuple[Floats, Int64s, Int64s]:
     """What `score_words_of_each` fills, and after the last line of each text."""
     phrases, seed, bits = _phrases(bad_words), hash_seed(), character_bits()
-    line_ends = np.fromiter(accumulate(map(_n_lines, texts.texts)), np.int64, len(texts.texts))
+    ends_inside = [text[-1:] not in ("", "\n") for text in texts.texts]
+    line_ends = np.cumsum(texts.n_newlines + np.array(ends_inside))
     scores = np.empty((len(line_ends), N_SCORES))
     lines = np.zeros((line_ends[-1], N_LINES), np.int64)
     if len(line_ends) == 1 and len(texts.texts[0]) > _LONG:
@@ -299,10 +299,6 @@ def _word_scores(texts: Texts, bad_words: frozenset[str]) -> tuple[Floats, Int64
         read = *folded_lines(*texts.utf8), seed, bits, phrases
         score_words_of_each(*read, scores, lines, line_ends)
     return scores, lines, line_ends
-
-
-def _n_lines(text: str) -> int:
-    return text.count("\n") + (text[-1:] not in ("", "\n"))
 
 
 def first_score(spans: Sequence[Span]) -> float | None:
