@@ -106,6 +106,11 @@ class DagsterPlanner:
             if made.stage == stage
         }
 
+    def has_been_built(self, made: Plan) -> bool:
+        """Whether a run has published, since the plan was made, what a build would make."""
+        pointer = self.lake().partition(made.stage, made.key).pointer()
+        return not made.damaged and pointer is not None and pointer.version == made.target
+
 
 @dataclass(frozen=True, eq=False)
 class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
@@ -159,11 +164,15 @@ class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
         keys = set() if free.is_empty else {GLOBAL}
         if keys and free.is_partitioned:
             keys = set(free.expensively_compute_partition_keys())
+        # A run may have ended after the plan was made, before `busy` was evaluated.
+        keys = {key for key in keys if not self.planner.has_been_built(buildable[key][0])}
         requested = {key: fresh[key] for key in keys}
         self.planner.requested.update(buildable[key][0].name for key in keys)
         remembered = {key: identity for key, identity in before.items() if key in buildable}
         cursor = msgspec.json.encode(remembered | requested, order="deterministic").decode()
-        return dg.AutomationResult(context, free, cursor=cursor, child_results=[busy])
+        return dg.AutomationResult(
+            context, _subset(context, keys), cursor=cursor, child_results=[busy]
+        )
 
 
 def decoded(cursor: str | None) -> dict[str, str]:

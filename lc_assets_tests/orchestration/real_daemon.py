@@ -127,15 +127,15 @@ class Deployment:
         """
         if self.process is None:
             return
-        self.process.terminate()
+        process, self.process = self.process, None
+        process.terminate()
         try:
-            self.process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=30)
         finally:
-            group, self.process = self.process.pid, None
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def change_recipe(self, **changes: object) -> None:
         """Change the recipe's file under the running daemon."""

@@ -24,7 +24,7 @@ from lc_assets.definitions import ASSET_OF, build_defs, from_environment
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS
 from lc_assets.orchestration import automation
-from lc_assets.orchestration.automation import decoded
+from lc_assets.orchestration.automation import DagsterPlanner, decoded
 from lc_assets.orchestration.resources import RETRIES
 from lc_assets.orchestration.sensors import Cursor, Request, decide
 from lc_assets.sources import redpajama_v2
@@ -392,6 +392,23 @@ def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, mo
         built.run(one.stages, one.partition)
     built.settle()
     assert built.planned() == {}
+
+
+def test_what_has_been_built_since_the_plan_was_made_is_not_asked_for(built, monkeypatch):
+    """A run ends between the plan and the question what is being built."""
+    planned = DagsterPlanner.runs
+
+    def overtaken(planner):
+        runs = planned(planner)
+        for run in runs:
+            built.run(run.stages, run.key)
+        return runs
+
+    monkeypatch.setattr(DagsterPlanner, "runs", overtaken)
+    built.change_recipe(filtered_documents=filtering_with(built, min_words=100))
+    assert built.tick(run=False) == []
+    monkeypatch.undo()
+    assert built.settle()
 
 
 def test_without_its_history_the_lake_still_says_what_stands(built):
