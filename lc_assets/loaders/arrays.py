@@ -127,6 +127,11 @@ class ZarrRows:
         """Fill ``out``, (row, token), from row ``top`` and token ``left`` on; the rectangle must be
         inside the array. Raises: as `read`.
         """
+        (row, begin), (first, inside) = divmod(top, self._down), divmod(left, self._across)
+        end, stop = begin + len(out), inside + out.shape[1]
+        if end <= self._down and stop <= self._across:  # rows of the order come one by one
+            out[...] = self.band(row, first, first + 1)[0, begin:end, inside:stop]
+            return
         most_chunks = self.cache.max_bytes // self._chunk_bytes
         fill(out, top, left, self._reader.chunk_shape, self.band, most_chunks=most_chunks)
 
