@@ -10,6 +10,7 @@ import sys
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.grid import GridReader
@@ -61,6 +62,24 @@ def test_a_lake_is_its_global_order(lake):
 def test_a_relative_path_is_a_path(lake, monkeypatch):
     monkeypatch.chdir(lake / "longcrawl/all/v7")
     assert open_rows(lake.__class__("."), "heldout").n_rows == 5
+
+
+@pytest.fixture(scope="module")
+def seamed(tmp_path_factory):
+    """150 rows of 40 tokens in chunks of 64 × 16: ragged at both edges; and its reader."""
+    rows = ids(150, 40)
+    path = write_grid(tmp_path_factory.mktemp("seamed") / "a.zarr", rows, inner_tokens=16)
+    return rows, open_rows(path)
+
+
+@given(
+    top=st.integers(0, 149), left=st.integers(0, 39), shape=st.tuples(*[st.integers(1, 150)] * 2)
+)
+def test_a_rectangle_of_rows_is_the_slice_of_all(seamed, top, left, shape):
+    """Within a chunk, along its edges and across."""
+    rows, source = seamed
+    piece = slice(top, min(top + shape[0], 150)), slice(left, min(left + shape[1], 40))
+    np.testing.assert_array_equal(source.read(*piece), rows[piece])
 
 
 def test_one_snapshots_grid_is_opened_by_its_place_version_or_array(lake):
