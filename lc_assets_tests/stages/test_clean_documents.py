@@ -9,19 +9,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lc_assets.api.files import build_over
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.builds.settings.common import DecontaminationSettings
-from lc_assets.builds.settings.documents import CleanDocumentsSettings
+from lc_assets.builds.settings.documents import CleanDocumentsSettings, FilteringSettings
 from lc_assets.builds.stage import CheckInput
 from lc_assets.builds.tables import read_table
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.deduplication.removals import removed_ids
+from lc_assets.stages.documents import cleaning
 from lc_assets.stages.documents.clean_documents import (
     JSON_SUFFIX,
     TABLE_SUFFIX,
     files_hold_the_documents,
 )
+from lc_assets.vocabulary import NO_RULES
 from lc_assets_tests.builders import SNAPSHOTS, tiny_context
 from lc_assets_tests.faults import BEFORE_TOKENS, adds_up, build_snapshot
 from lc_assets_tests.sources.own_documents import STORIES, own_context
@@ -160,3 +163,39 @@ def test_a_field_changed_in_the_source_is_written_again(tmp_path):
 
 def json_lines(path):
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+WHOLE = "\n".join(f"Line {at} of a text that ends as sentences do." for at in range(9))
+MENU = "a line of a menu"
+
+
+@pytest.mark.parametrize(
+    ("how", "text", "is_read"),
+    [
+        ({}, f"{WHOLE}\n{MENU}", False),
+        ({"paragraphs": 10_000}, f"{WHOLE}\n{MENU}", True),
+        ({"rules": "c4"}, WHOLE, True),
+    ],
+)
+def test_texts_are_read_from_the_records_unless_edited(tmp_path, monkeypatch, how, text, is_read):
+    """Either way the texts are those that were filtered, with the records' other fields."""
+    read, plain = [], cleaning.read_lines
+    monkeypatch.setattr(
+        cleaning,
+        "read_lines",
+        lambda *args, **kwargs: read.append(args[1]) or plain(*args, **kwargs),
+    )
+    line = {"id": "a", "text": f"{WHOLE}\n{MENU}", "n": 1}
+    (tmp_path / "in.jsonl").write_text(json.dumps(line) + "\n")
+    rules = {"rules": how.get("rules", NO_RULES), "min_words": 0}
+    sections = {
+        "filtered_documents": FilteringSettings(**rules),
+        "clean_documents": CleanDocumentsSettings(wanted=True, paragraphs=how.get("paragraphs")),
+    }
+    made = build_over(tmp_path / "in.jsonl", tmp_path / "out", "clean_documents", sections)
+    (folder,) = made.versions
+    assert [json_lines(path) for path in folder.glob(f"*{JSON_SUFFIX}")] == [
+        [line | {"text": text}]
+    ]
+    assert [names is None for names in read] == [is_read]
+    assert made.counts.extra["characters"] == len(text)
