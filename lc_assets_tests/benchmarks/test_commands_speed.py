@@ -102,8 +102,8 @@ def copied(path, out):
 @pytest.mark.parametrize(
     ("command", "floor"),
     [
-        (filtered, 1.2),
-        (measured, 1.2),
+        (filtered, 1.6),
+        (measured, 1.3),
         (removed, 1.0),
         (deduplicated, 0.6),
         (signed, 1.2),

@@ -194,7 +194,7 @@ def _document(line: bytes | None, place: str, options: ReadingOptions) -> Corpus
             for name in TEXT_FIELDS
             if name in fields and bytes(memoryview(fields[name])[:1]) == b'"'
         ]
-        field = text_field_of(there or fields, options.text_field)
+        field = options.text_field or (there[0] if there else text_field_of(fields, None))
         text = _VALUE.decode(fields.pop(field, b"null"))
         rest = _ENCODER.encode(fields)
         if _is_deep(rest):

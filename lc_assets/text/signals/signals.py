@@ -216,14 +216,14 @@ class MeasuredTexts:
         columns = self.columns()
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         begin = 0
-        ends = self.line_ends.tolist()
+        ends, scores = self.line_ends.tolist(), _of_lines(self.lines, self.shares)
         for at, (text, end, row) in enumerate(zip(self.texts.texts, ends, rows, strict=True)):
             scalars = dict(zip(columns, none_for_nan(row), strict=True))
             scalars["rps_doc_word_count"] = int(scalars["rps_doc_word_count"] or 0)
             if self.listed is not None:
                 scalars["rps_doc_ut1_blacklist"] = self.listed[at]
-            lines, shares = self.lines[begin:end], self.shares[begin:end]
-            yield MeasuredSignals(len(text), scalars, lines[:, ENDS], _of_lines(lines, shares))
+            own = {name: column[begin:end] for name, column in scores.items()}
+            yield MeasuredSignals(len(text), scalars, self.lines[begin:end, ENDS], own)
             begin = end
 
 
