@@ -20,7 +20,7 @@ from lc_assets.errors import LcError
 
 COMMAND_GROUPS = {
     "Build": {
-        "demo:lakes.demo": "Build the whole chain over a sample of real prose",
+        "demo:lakes.demo": "Build the whole chain over a sample of novels",
         "sample:lakes.demo": "Write crawl snapshots of real prose in RedPajama-V2's layout",
         "init:lakes.init": "Write a folder from which Dagster and lc work on one lake",
         "build:lakes.build": "Filter, deduplicate and tokenize documents of one's own",
