@@ -24,14 +24,13 @@ from lc_assets.formats.redpajama.signal_lines import BULLET_NEEDS, LineScanner
 from lc_assets.records import distinct
 from lc_assets.text.signals.names import BULLET_LINES, CCNET_SIGNALS, SCALARS, Signals
 from lc_assets.text.signals.signals import MeasuredSignals, bullet_fraction, first_score
+from lc_assets.text.texts import together
 from lc_assets.vocabulary import Shard
 
 DECODED_FIRST = 500
 """Lines at the beginning of a file that are decoded as JSON, unless the kernel is loaded: a short
 file needs none.
 """
-BATCH_BYTES = 1 << 20
-"""Bytes of lines that are scanned at once; the last of them may be longer."""
 BUCKET_SCORES = {"head": 0.0, "middle": 1.0, "tail": 2.0}
 
 
@@ -140,25 +139,15 @@ def _scanned(
 ) -> Iterator[tuple[int, bytes | None, _Scanned | None]]:
     """The lines, with what was scanned of each; None where it must be decoded."""
     first = 0 if scanner.is_loaded else DECODED_FIRST
-    batch, n_bytes = list[tuple[int, bytes]](), 0
-    for number, text in lines:
-        if text is None or number < first:
-            yield number, text, None
-            continue
-        batch.append((number, text))
-        n_bytes += len(text)
-        if n_bytes >= BATCH_BYTES:
-            yield from _scanned_batch(batch, scanner)
-            batch, n_bytes = [], 0
-    yield from _scanned_batch(batch, scanner)
-
-
-def _scanned_batch(
-    batch: Sequence[tuple[int, bytes]], scanner: LineScanner
-) -> Iterator[tuple[int, bytes, _Scanned | None]]:
-    found, scores = scanner.scan([text for _, text in batch]) if batch else ([], np.empty((0, 0)))
-    for (number, text), names, row in zip(batch, found, scores.tolist(), strict=True):
-        yield number, text, None if names is None else (*names, row)
+    for batch in together(lines, lambda numbered: len(numbered[1] or b"")):
+        due = {number: text for number, text in batch if text is not None and number >= first}
+        found = dict[int, _Scanned]()
+        if due:
+            names, scores = scanner.scan(list(due.values()))
+            rows = zip(due, names, scores.tolist(), strict=True)
+            found = {number: (*own, row) for number, own, row in rows if own is not None}
+        for number, text in batch:
+            yield number, text, found.get(number)
 
 
 def write_signals(

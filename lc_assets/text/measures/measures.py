@@ -26,7 +26,7 @@ from lc_assets.text.measures.ngrams import DUPLICATE_LENGTHS, TOP_LENGTHS
 from lc_assets.text.measures.reading import Reading
 from lc_assets.text.measures.words import WORD_KINDS
 from lc_assets.text.rules.line_rules import Edited
-from lc_assets.text.texts import Texts, none_for_nan
+from lc_assets.text.texts import Texts, none_for_nan, parts
 
 Numbers: TypeAlias = int | Int64s | Floats | Booleans
 """One per text."""
@@ -76,7 +76,7 @@ def _dupe_dolma(length: int, of: Reading) -> Floats:
 
 def _gzip_ratio(of: Reading) -> Floats:
     data, ends = of.texts.utf8
-    sizes = [len(zlib.compress(text.data, GZIP_LEVEL)) for text in np.split(data, ends[:-1])]
+    sizes = [len(zlib.compress(text.data, GZIP_LEVEL)) for text in parts(data, ends)]
     return _per(np.array(sizes), np.diff(ends, prepend=0))
 
 
