@@ -41,7 +41,7 @@ from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.formats.unpacking import NeedsWorker, at_most_here
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.digests import digest_of
-from lc_assets.lake.lake import Lake
+from lc_assets.lake.lake import Lake, version_in
 from lc_assets.lake.receipts import receipt_of, version_files
 from lc_assets.lake.staging import Publication, publication
 from lc_assets.lake.upstream import Upstream
@@ -124,10 +124,8 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId, began: Began) ->
 def _in_another_lake(context: BuildContext, publishing: Publication) -> Published | None:
     """The same version in a lake that the recipe reuses."""
     own = publishing.partition
-    roots = () if context.is_trial else context.recipe.reuses
-    others = (open_lake(root).partition(own.stage, own.folder.name) for root in roots)
-    found = (other.finished(publishing.version) for other in others)
-    return next((one for one in found if one is not None and not one.lost_files()), None)
+    others = map(open_lake, () if context.is_trial else context.recipe.reuses)
+    return version_in(others, own.stage, own.folder.name, publishing.version)
 
 
 @contextlib.contextmanager

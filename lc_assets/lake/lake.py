@@ -28,6 +28,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
+import msgspec
+
 from lc_assets.errors import BadInput, Busy, LcError, NotPublished
 from lc_assets.lake.partition import CURRENT, Current, Partition, View
 from lc_assets.lake.staging import LOCK, locked
@@ -249,6 +251,12 @@ class _Memo:
             self.keys_of[stage] = replace(lake, view=self.under).keys(stage)
         return self.keys_of[stage]
 
+    def assume(self, lake: Lake, published: Published) -> None:
+        keys = {*self.keys(lake, published.stage), published.key}
+        self.keys_of[published.stage] = sorted(keys)
+        summary = msgspec.structs.replace(published.receipt, files=[])
+        self.found[published.name] = replace(published, receipt=summary)
+
 
 def memoized(lake: Lake) -> Lake:
     """The lake as of one moment, for one plan: every pointer is read once, every receipt as a
@@ -257,3 +265,15 @@ def memoized(lake: Lake) -> Lake:
     A planner looks up the same input once for every partition that reads it, 84 times and more.
     """
     return replace(lake, view=_Memo(lake.view))
+
+
+def assume(memo: Lake, published: Published) -> None:
+    """Let a `memoized` lake have a version of another lake as its current one."""
+    if isinstance(memo.view, _Memo):
+        memo.view.assume(memo, published)
+
+
+def version_in(lakes: Iterable[Lake], stage: str, key: str, version: str) -> Published | None:
+    """A finished version of a partition in the first of some lakes that has all its files."""
+    found = (lake.partition(stage, key).finished(version) for lake in lakes)
+    return next((one for one in found if one is not None and not one.lost_files()), None)

@@ -94,7 +94,9 @@ class _Coster:
 
     def cost(self, made: Plan) -> Cost:
         stage = stage_named(made.stage)
-        if made.target is None or not stage.upstream:
+        if made.taken_from:
+            return Cost(name=made.name, seconds=0.0)
+        if made.target is None or made.waits_for or not stage.upstream:
             return Cost(name=made.name, seconds=made.seconds, at_most=made.seconds is not None)
         try:
             return self._known(stage, made)

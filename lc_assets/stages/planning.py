@@ -3,9 +3,11 @@
 It uses neither Dagster nor a clock, so command line, CI, sensors and tests get the same answer, and
 losing Dagster's database loses history, not correctness. It writes nothing. Each pointer and
 receipt is read once per plan, and the names and sizes of published files are compared with it.
-`runs_of` groups what can be built now.
+What a build would take from a lake that the recipe reuses counts as an input already. `runs_of`
+groups what can be built now.
 """
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal
@@ -16,8 +18,9 @@ from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.documents import SOURCE
 from lc_assets.builds.stage import Stage
 from lc_assets.errors import BadInput, CorruptFile, LcError, NotPublished
+from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.digests import digest_of, short
-from lc_assets.lake.lake import GLOBAL, Lake, memoized
+from lc_assets.lake.lake import GLOBAL, Lake, assume, memoized, version_in
 from lc_assets.lake.receipts import Fingerprint, Receipt
 from lc_assets.lake.versions import Published
 from lc_assets.records import frozen
@@ -46,6 +49,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         seconds: duration of the last build, including checks, if there was one.
         target: the version that a build would make now; None while unknown.
         waits_for: partitions to build first.
+        taken_from: the lake that has the target: a build publishes it here, and computes nothing.
         rejected: whether checks have failed for this target before.
         damaged: whether only lost files make it stale: a build gives the same bytes again.
         certain: False if it waits only for stages with `Stage.early_cutoff`, and need not
@@ -59,6 +63,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     target: str | None = None
     waits_for: tuple[str, ...] = ()
+    taken_from: str = ""
     rejected: bool = False
     damaged: bool = False
     certain: bool = True
@@ -100,6 +105,7 @@ def plan(
     _require_preferred_sources(lake, recipe, snapshots)
     planner = _Planner(
         memoized(lake),
+        [memoized(open_lake(root)) for root in recipe.reuses],
         recipe,
         {UPSTREAM: upstream_digests or {}, CRAWL: crawl_digests or {}},
     )
@@ -201,14 +207,16 @@ def took(receipt: Receipt) -> float | None:
 @frozen
 class _Planner:
     lake: Lake
+    others: Sequence[Lake]
     recipe: Recipe
     looked: Mapping[str, Mapping[str, str]]
     resolved: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     made: dict[str, list[Plan]] = field(default_factory=dict)
 
     def plan_one(self, stage: Stage, key: str) -> Plan:
-        waits_for = tuple(self._behind(stage, key))
-        reasons = [f"after {first_of(waits_for)}"] if waits_for else []
+        behind = list(self._behind(stage, key))
+        unknown = [other.name for other in behind if not other.taken_from]
+        reasons = [f"after {first_of(unknown)}"] if unknown else []
         partition = self.lake.partition(stage.name, key)
         status: Status = "waiting"
         current = target = None
@@ -220,7 +228,7 @@ class _Planner:
             current = None
             status, reasons = "stale", [f"what is published cannot be read: {error}", *reasons]
         try:
-            if not waits_for and status == "waiting":
+            if not unknown and status == "waiting":
                 status, reasons, target = self._verdict(stage, key, current)
         except (CorruptFile, NotPublished) as error:
             reasons = [f"an input cannot be read: {error}"]
@@ -229,6 +237,9 @@ class _Planner:
         rejected = target is not None and partition.rejected_folder(target).is_dir()
         if rejected:
             reasons = [*reasons, f"its audit failed before, see rejected-{target}"]
+        taken_from = "" if status == "current" else self._taken_from(stage, key, target)
+        if taken_from:
+            reasons = [*reasons, f"taken from {taken_from}"]
         return Plan(
             stage=stage.name,
             key=key,
@@ -236,12 +247,20 @@ class _Planner:
             reasons=tuple(reasons),
             seconds=took(current.receipt) if current else None,
             target=target,
-            waits_for=waits_for,
+            waits_for=() if status == "current" else tuple(other.name for other in behind),
+            taken_from=taken_from,
             rejected=rejected,
             damaged=status == "stale" and (current is None or target == current.version),
-            certain=not _cut_off_early(waits_for)
-            or self._is_certain(stage, key, current, waits_for),
+            certain=not _cut_off_early(unknown) or self._is_certain(stage, key, current, unknown),
         )
+
+    def _taken_from(self, stage: Stage, key: str, target: str | None) -> str:
+        """The lake that has the target, which then counts as published here; "" for none."""
+        found = version_in(self.others, stage.name, key, target) if target else None
+        if found is None:
+            return ""
+        assume(self.lake, found)
+        return found.where.rsplit("/", 3)[0]
 
     def _is_certain(
         self, stage: Stage, key: str, current: Published | None, waits_for: Sequence[str]
@@ -266,14 +285,14 @@ class _Planner:
         )
         return not same or known != before
 
-    def _behind(self, stage: Stage, key: str) -> Iterator[str]:
+    def _behind(self, stage: Stage, key: str) -> Iterator[Plan]:
         """Partitions that feed this one and are not current."""
         for upstream in stage.upstream:
             for other in self.made.get(upstream, ()):
                 if other.status != "current" and stage.is_fed_by(
                     self.recipe, key, other.stage, other.key
                 ):
-                    yield other.name
+                    yield other
 
     def _verdict(
         self, stage: Stage, key: str, current: Published | None
@@ -288,14 +307,22 @@ class _Planner:
     def _wanted(self, stage: Stage, key: str, current: Published | None) -> Fingerprint | None:
         """The fingerprint of a build now; None when it depends on an upstream that was not read."""
         read = stage.digests_of(stage.inputs(self.lake, self.recipe, key))
-        made_of = current.receipt.fingerprint.inputs if current else {}
+        made = current or self._in_others(stage, key)
+        made_of = made.receipt.fingerprint.inputs if made else {}
         foreign = {name: digest for name, digest in made_of.items() if "/" not in name}
-        names = {UPSTREAM} if not stage.upstream else foreign.keys()
-        foreign |= {
-            name: self.looked[name][key] for name in names if key in self.looked.get(name, ())
-        }
+        looked = {name: self.looked.get(name, {}).get(key) for name in stage.outside}
+        foreign |= {name: digest for name, digest in looked.items() if digest is not None}
         inputs = foreign | read
-        return stage.fingerprint(self._params(stage, key), key, inputs) if inputs else None
+        is_known = stage.outside.keys() <= inputs.keys()
+        return stage.fingerprint(self._params(stage, key), key, inputs) if is_known else None
+
+    def _in_others(self, stage: Stage, key: str) -> Published | None:
+        """What the first of the other lakes that can be read has published."""
+        for lake in self.others:
+            with contextlib.suppress(LcError):
+                if found := lake.partition(stage.name, key).current():
+                    return found
+        return None
 
     def _params(self, stage: Stage, key: str) -> dict[str, Any]:
         """Settings of a partition, resolved once per mix or source: some name files to be read."""

@@ -214,7 +214,8 @@ def test_what_nobody_can_know_is_said_to_be_unknown(tmp_path, whole):
     """Nothing built: nothing is known. What waits: at most what it took last time."""
     empty = Lake(tmp_path / "empty")
     for cost in costs_of(empty, whole.recipe, plan(empty, whole.recipe, SNAPSHOTS)):
-        assert (cost.seconds, cost.bytes_read, cost.at_most) == (None, None, False)
+        n_bytes = 0 if cost.name == "withdrawn_documents/all" else None  # no lists, so no documents
+        assert (cost.seconds, cost.bytes_read, cost.at_most) == (None, n_bytes, False)
     changed = with_filter(whole, min_words=100)
     costs = {
         cost.name: cost for cost in costs_of(changed.lake, changed.recipe, behind(changed).values())

@@ -3,8 +3,6 @@ tokenizer alone would have made.
 """
 
 import json
-import shutil
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
@@ -16,17 +14,14 @@ from lc_assets.api.files import Output
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.cli.app import app
-from lc_assets.errors import BadInput, DamagedInput, LcError
+from lc_assets.errors import BadInput, LcError
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.named import tokenizer_of, vocabulary_of
-from lc_assets.lake.lake import Lake
 from lc_assets.lake.staging import Publication
-from lc_assets.stages.catalogue import read_by, stage_named
 from lc_assets.stages.file_lakes import build_in_each
-from lc_assets.stages.snapshots import planner_of
 from lc_assets.stages.tokens import tokenizing, tokenizing_tasks
 from lc_assets.stages.tokens.tokenizing import BY_REFERENCE
-from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_lake, tokenizer_json
+from lc_assets_tests.builders import tokenizer_json
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
 SETTINGS = TokenizingSettings(min_tokens=3, append_eod=True)
@@ -226,61 +221,6 @@ def test_what_cannot_be_meant_is_refused(tmp_path, tokenizers):
     alone(source, tmp_path / "lake", "gpt2")
     with pytest.raises(BadInput, match="is a lake; name a folder for a lake of each vocabulary"):
         corpora.tokenize_each(source, tmp_path / "lake", tokenizers[:2])
-
-
-@pytest.fixture(scope="module")
-def by_gpt2(tmp_path_factory):
-    """A lake of the whole chain."""
-    return tiny_lake(tmp_path_factory.mktemp("gpt2"))
-
-
-def by_another(folder, lake, tokenizer, *reused):
-    """A context over the same upstream, by another vocabulary, into an empty lake."""
-    tokens = structs.replace(lake.context.recipe.token_documents, tokenizer=tokenizer)
-    recipe = structs.replace(lake.context.recipe, token_documents=tokens, reuses=reused)
-    return replace(lake.with_recipe(recipe), lake=Lake(folder))
-
-
-def test_a_recipe_takes_what_leads_to_the_tokens_from_the_lake_of_another(
-    tmp_path, by_gpt2, tokenizers
-):
-    """All that its own build would give; what is the same is there under a second name. Exclusions
-    are not the same: a text with too few tokens is no copy that is kept.
-    """
-    wanted = build_all(by_another(tmp_path / "alone", by_gpt2, tokenizers[1]))
-    context = by_another(tmp_path / "lake", by_gpt2, tokenizers[1], str(by_gpt2.root))
-    found = build_all(context)
-    assert {name: one.published.digest for name, one in found.items()} == {
-        name: one.published.digest for name, one in wanted.items()
-    }
-    reused = {name for name, one in found.items() if one.reused}
-    leading = {*read_by(stage_named("token_documents"), context.recipe)}
-    assert {name.partition("/")[0] for name in reused} >= leading - {"removed_documents"}
-    for name, one in found.items():
-        ours, theirs = one.published, by_gpt2.built[name].published
-        assert (ours.version == theirs.version) == (name in reused)
-        for fact in ours.receipt.files if name in reused else ():
-            assert (ours.home / fact.path).samefile(theirs.home / fact.path)
-    assert {made.status for made in planner_of(context, look=True)()} == {"current"}
-
-
-def test_a_lake_that_is_missing_or_damaged_is_not_taken_from(tmp_path, by_gpt2):
-    """The first is no error: it may be built later. A file that has lost bytes is made anew, one
-    with others is refused.
-    """
-    other = shutil.copytree(by_gpt2.root, tmp_path / "other")
-    reused = (str(tmp_path / "nowhere"), str(other))
-    context = by_another(tmp_path / "lake", by_gpt2, "gpt2", *reused)
-    snapshots, filtered = map(stage_named, ("raw_snapshot", "filtered_documents"))
-    old, new = SNAPSHOTS
-    (short,) = other.glob(f"raw_snapshot/{old}/*/manifest.parquet")
-    short.write_bytes(short.read_bytes()[:-1])
-    assert [snapshots.build(context, key).reused for key in (old, new)] == [False, True]
-    changed = next(other.glob(f"filtered_documents/{old}/*/*.documents.parquet"))
-    changed.write_bytes(bytes(changed.stat().st_size))
-    with pytest.raises(DamagedInput, match=r"differs from its receipt"):
-        filtered.build(context, old)
-    assert filtered.build(replace(context, recipe=by_gpt2.context.recipe), old).reused is False
 
 
 def test_the_command_prints_the_data_sets_of_each(tmp_path, tokenizers):

@@ -160,9 +160,10 @@ def show_plans(
             [_line(made, by_name.get(made.name)) for made in shown],
         )
     behind = sum(made.status != "current" for made in plans)
+    taken = sum(bool(made.taken_from) for made in plans)
     say(
         f"{len(plans):,} partitions: {len(plans) - behind:,} current, {behind:,} out of "
-        f"date{_together(costs)}"
+        f"date{f', {taken:,} of these in another lake' if taken else ''}{_together(costs)}"
     )
     for name, why in refused_by(context.recipe).items():
         say(f"{name} is left out: {why}")
