@@ -9,6 +9,7 @@ document id                          document
 ``2023-06/0000/en_head.json.gz/17``  0-based line 17 of a RedPajama-V2 shard
 ``books/part-0001/moby-dick``        the record with the id ``moby-dick`` in a file of a source
 ``books/part-0001/line-17``          0-based line, row or record 17, which has no id of its own
+``books/a-etc/b/line-17``            the same in the small file ``b``, which shares a shard
 ===================================  ==========================================================
 
 Source of RedPajama-V2's grammar: its listings and signal files (``app/src/core/worker.py``).

@@ -33,6 +33,7 @@ class Reading(TypedDict, total=False):
         killed: what to do about a document that needs more memory than there is.
         shard_bytes: size of the shards of larger files, see
             `lc_assets.sources.settings.SourceSettings`.
+        small_bytes: size of the files that do not share shards, see there.
         workers: processes; by default one per processor.
         log_seconds: how often progress is printed on standard error, rather than drawn on a
             terminal; 0 is never.
@@ -42,6 +43,7 @@ class Reading(TypedDict, total=False):
     broken: Literal["skip", "fail"]
     killed: Literal["fail", "skip"]
     shard_bytes: int
+    small_bytes: int
     workers: int | None
     log_seconds: float
 
@@ -79,8 +81,8 @@ class Output:
     def skipped_files(self) -> tuple[int, int]:
         """How many files could not be read, and how many there are."""
         reading = self.stages.get("filtered_documents") or self.stages["document_signals"]
-        found = [built.counts for built in reading.values()]
-        return sum(map(n_skipped, found)), sum(counts.extra["shards"] for counts in found)
+        n_files = sum(built.counts.extra["files"] for built in self["raw_snapshot"])
+        return sum(n_skipped(built.counts) for built in reading.values()), n_files
 
     def documents(self) -> Iterator[CorpusDocument]:
         """The documents that are left, in the order of their files. Files are verified.

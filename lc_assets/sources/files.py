@@ -1,12 +1,12 @@
-"""Plain files of documents, in a folder, on a server or in a bucket: one shard per file.
+"""Plain files of documents, in a folder, on a server or in a bucket.
 
 This module assigns files to partitions and iterates over the documents of a file, which
 `lc_assets.formats.corpora` decodes.
 """
 
 import contextlib
+import functools
 import gzip
-import hashlib
 import itertools
 import os
 import re
@@ -22,8 +22,6 @@ from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import (
     JSON_LINES,
     PLAIN_JSON_LINES,
-    SUFFIXES,
-    TEXT,
     CorpusDocument,
     ReadingOptions,
     Unread,
@@ -36,19 +34,17 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.line_ranges import parsed, ranges_of
 from lc_assets.plugins import plugin
 from lc_assets.records import record
+from lc_assets.sources.file_shards import KNOWN, require_unique, shard_names, shared_shards
 from lc_assets.sources.settings import SourceSettings
 from lc_assets.vocabulary import (
     Shard,
     SnapshotId,
-    is_free_shard_name,
     is_line_id,
     parse_snapshot,
     usable_own_id,
 )
 
-KNOWN = (*SUFFIXES, *TEXT)
 LISTING_BYTES = 256 << 20
-SHARD_NAME_CHARS = 60
 RECORDS_LOOKED_AT = 20
 """Number of records whose fields are named in an error about a missing text."""
 
@@ -73,7 +69,7 @@ class FileSource:
     def upstream(self) -> Upstream:
         """The root of the files; for a single file, its folder."""
         path = Path(self.settings.path)
-        return Upstream(str(path.parent if path.is_file() else self.settings.path))
+        return _upstream(str(path.parent if path.is_file() else self.settings.path))
 
     def partitions(self) -> tuple[SnapshotId, ...]:
         """Sorted partition keys, from a folder on disk or the recipe; no network is used, and a
@@ -92,7 +88,8 @@ class FileSource:
         return tuple(sorted(self._by_partition()))
 
     def shards(self, snapshot: SnapshotId) -> dict[Shard, dict[str, str]]:
-        """Paths of each shard's files in a partition, by part; there is one part.
+        """Paths of each shard's files in a partition, by part: ``documents``; ``documents/NAME/``
+        where small files share it.
 
         Raises:
             BadInput: when the partition has no file of a known kind.
@@ -105,10 +102,28 @@ class FileSource:
                 f"its partitions are {', '.join(sorted(found)[:10]) or 'none'}, of files ending in "
                 f"{', '.join(self._suffixes)}"
             )
-        names = _shard_names(found[snapshot])
-        parts = [part for path, name in names.items() for part in self._parts(path, name)]
-        _require_unique([name for _, name in parts])
-        return {Shard(snapshot, name): {"documents": path} for path, name in parts}
+        names = shard_names(found[snapshot])
+        groups = shared_shards(self._sizes(names), self.settings.small_bytes)
+        shared = {path for group in groups for path in group}
+        alone = [
+            (part, {"documents": own})
+            for path, name in names.items()
+            if path not in shared
+            for own, part in self._parts(path, name)
+        ]
+        together = [
+            (f"{names[paths[0]]}-etc", {f"documents/{names[path]}/": path for path in paths})
+            for paths in groups
+        ]
+        require_unique([name for name, _ in alone + together])
+        return {Shard(snapshot, name): parts for name, parts in alone + together}
+
+    def _sizes(self, paths: Iterable[str]) -> dict[str, int]:
+        """Bytes of files on this disk, but of those that are named: a lake's have a shard each."""
+        upstream = self.upstream
+        named = () if self.settings.files else paths
+        local = ((path, upstream.local_path(path)) for path in named)
+        return {path: file.stat().st_size for path, file in local if file and file.is_file()}
 
     def _parts(self, path: str, name: str) -> list[tuple[str, str]]:
         """Paths and names of the shards of a file."""
@@ -128,7 +143,8 @@ class FileSource:
         Raises:
             Unreachable: when the place does not answer.
         """
-        size = [self.settings.shard_bytes] if self.settings.shard_bytes else []
+        sizes = {"shard_bytes": self.settings.shard_bytes, "small_bytes": self.settings.small_bytes}
+        size = [it for name, it in sizes.items() if it != getattr(SourceSettings(path="."), name)]
         if self.settings.files:
             looked = (self.upstream.look(path, trust_times=True) for path in self.settings.files)
             return short(
@@ -283,6 +299,12 @@ class FileSource:
         return parse_snapshot(f"{self.name}-{safe}" if self.prefixed else safe)
 
 
+@functools.lru_cache(maxsize=16)
+def _upstream(root: str) -> Upstream:
+    """The place of a source, which every file asks for."""
+    return Upstream(root)
+
+
 def source_of_files(files: Iterable[Path]) -> SourceSettings:
     """Local files, in any folders, as one partition."""
     found = [file.resolve() for file in files]
@@ -292,49 +314,16 @@ def source_of_files(files: Iterable[Path]) -> SourceSettings:
     )
 
 
-def own_id(document: CorpusDocument | Unread, seen: set[str], shard: Shard) -> str:
-    """A record's own id, if it is valid and unique so far in the file; ``seen`` is updated. A
-    document id of the same shard, as in a lake's documents, loses the shard's tag.
+def own_id(
+    document: CorpusDocument | Unread, seen: set[str], shard: Shard, before: str = ""
+) -> str:
+    """A record's own id, if it is valid after ``before`` and unique so far in the file; ``seen`` is
+    updated. A document id of the same shard, as in a lake's documents, loses the shard's tag.
     """
     own = document.own_id if isinstance(document, CorpusDocument) else ""
     bare = own.removeprefix(f"{shard.tag}/")
-    if own in seen or not (usable_own_id(bare) or (bare != own and is_line_id(bare))):
+    is_usable = usable_own_id(bare) and usable_own_id(f"{before}{bare}")
+    if own in seen or not (is_usable or (bare != own and is_line_id(bare))):
         return ""
     seen.add(own)
     return bare
-
-
-def _shard_names(paths: Iterable[str]) -> dict[str, str]:
-    """A safe and unique shard name for each path.
-
-    >>> _shard_names(["a/part-0.jsonl.gz", "b.jsonl", "b.parquet"])
-    {'a/part-0.jsonl.gz': 'a-part-0', 'b.jsonl': 'b-19c2b9b9', 'b.parquet': 'b-5bf4417d'}
-    """
-    plain = {path: _plain_name(path) for path in paths}
-    counts = Counter(name.lower() for name in plain.values())
-    names = {
-        path: name
-        if counts[name.lower()] == 1 and len(name) <= SHARD_NAME_CHARS and is_free_shard_name(name)
-        else f"{name[:SHARD_NAME_CHARS].strip('-') or 'file'}-{_short_digest(path)}"
-        for path, name in plain.items()
-    }
-    _require_unique(list(names.values()))
-    return names
-
-
-def _require_unique(names: list[str]) -> None:
-    """Refuse names that two shards would have."""
-    if twice := sorted(name for name, n in Counter(names).items() if n > 1):
-        raise BadInput(
-            f"files of one partition would get one shard's name: {', '.join(twice[:10])}"
-        )
-
-
-def _plain_name(path: str) -> str:
-    suffix = next((suffix for suffix in KNOWN if path.endswith(suffix)), "")
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", path.removesuffix(suffix)).strip("-_")
-    return f"file-{name}" if name.startswith("longpack-") else name
-
-
-def _short_digest(path: str) -> str:
-    return hashlib.sha256(path.encode()).hexdigest()[:8]

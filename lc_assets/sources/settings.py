@@ -46,6 +46,8 @@ class SourceSettings(
         shard_bytes: larger files of JSON lines on this disk, if not compressed, are several shards,
             each the lines that begin in so many bytes; 0: each file is one. Workers share a file
             then. Lines are counted, and ids are unique, per shard.
+        small_bytes: smaller files on this disk share shards if a partition has 64 or more, and a
+            document's id then names its file after the shard; 0: each file is one.
         rules: preset or path of a rule file; overrides `[filtered_documents]`.
         min_words: overrides that of `[filtered_documents]`.
     """
@@ -64,6 +66,7 @@ class SourceSettings(
     reader: Annotated[str, msgspec.Meta(pattern="^([a-z0-9][a-z0-9.]*)?$")] = ""
     quality: Literal["fast", "high"] = "fast"
     shard_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
+    small_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 1 << 20
     rules: str = ""
     min_words: Annotated[int, msgspec.Meta(ge=0, le=2**53)] | None = None
 

@@ -1,13 +1,16 @@
 """Filtering plain files by Gopher's rules, again by stored values, by quantiles, and sweeping
-thresholds. Run with ``-s`` to see the figures.
+thresholds; many small files. Run with ``-s`` to see the figures.
 """
 
 import gzip
 import json
+from functools import partial
+from itertools import islice
 
 import numpy as np
 import pytest
 
+import lc_assets as lc
 from lc_assets.formats.lists.rule_files import read_rules
 from lc_assets.stages.documents.sweeping import sweep
 from lc_assets_tests.benchmarks.crawl import crawl_texts
@@ -16,6 +19,7 @@ from lc_assets_tests.filtering import filter_files
 
 N_CHARS = 6_000_000
 N_SWEPT = 30_000
+N_FILES = 600
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +61,27 @@ def test_stored_values_are_filtered_faster_than_texts(pages, tmp_path, preset):
         stored_values=stored,
     )
     assert stored < texts
+
+
+@pytest.mark.parametrize("verb", ["filter", "tokenize"])
+def test_small_files_cost_a_millisecond_each(tmp_path, verb):
+    """CPU milliseconds per file of one document, beside one file of all."""
+    run = {
+        "filter": partial(lc.filter, rules="gopher-paper", workers=1),
+        "tokenize": partial(lc.tokenize, workers=1),
+    }[verb]
+    (tmp_path / "files").mkdir()
+    texts = [" ".join(text.split()[:150]) for text in islice(crawl_texts(N_CHARS), N_FILES)]
+    for number, text in enumerate(texts):
+        (tmp_path / "files" / f"{number:05d}.jsonl").write_text(json.dumps({"text": text}) + "\n")
+    one = tmp_path / "one.jsonl"
+    one.write_bytes(b"".join(it.read_bytes() for it in sorted((tmp_path / "files").iterdir())))
+    run(one, tmp_path / "compiled")
+    together, _ = cpu_seconds(lambda number: run(one, tmp_path / f"one {number}"))
+    files, found = cpu_seconds(lambda number: run(tmp_path / "files", tmp_path / f"all {number}"))
+    assert found.counts.seen == len(texts)
+    say(f"{verb} small files", len(texts), "files", files, one_file=together)
+    assert files < together + 1.5e-3 * len(texts)
 
 
 def test_a_sweep_is_the_filtering_by_every_threshold_and_faster():

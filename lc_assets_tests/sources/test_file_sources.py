@@ -168,9 +168,9 @@ FILE_NAMES = st.text(st.sampled_from("aA0-_. /é\u202e\\"), min_size=1, max_size
 
 @given(st.lists(FILE_NAMES, unique=True, max_size=8))
 def test_shard_names_are_safe_and_each_once(paths):
-    from lc_assets.sources.files import _shard_names
+    from lc_assets.sources.file_shards import shard_names
 
-    names = _shard_names(paths)
+    names = shard_names(paths)
     assert set(names) == set(paths)
     assert len({name.lower() for name in names.values()}) == len(paths)
     for name in names.values():

@@ -140,8 +140,9 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     facts = [] if contaminated is None else contaminated.receipt.files
     found = {}
     for name, reads in remaining_read(inputs, key).items():
-        file = files[name].parts["documents"]
-        found[name] = (*reads, Read("records", "" if file is None else file.identity))
+        records = files[name].documents.values()
+        identities = (Read("records", "" if file is None else file.identity) for file in records)
+        found[name] = (*reads, *identities)
         if contaminated is not None:
             # The matches of the shard, and the index that locates its items.
             ours = sorted(

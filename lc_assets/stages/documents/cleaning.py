@@ -37,8 +37,8 @@ from lc_assets.sources.files import FileSource
 from lc_assets.stages.decontamination.contaminated_documents import cutter
 from lc_assets.stages.deduplication.paragraphs import NOTHING_LEFT, spans_by_id
 from lc_assets.stages.documents.dropping import dropped_line
+from lc_assets.stages.documents.file_records import file_records
 from lc_assets.stages.documents.raw_snapshot import ShardFiles
-from lc_assets.stages.documents.shard_inputs import file_records
 from lc_assets.text.contamination.overlaps import without_spans
 from lc_assets.tokens.tokenizers import n_characters
 

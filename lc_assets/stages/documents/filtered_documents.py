@@ -43,6 +43,7 @@ from lc_assets.plugins import package_of, plugin
 from lc_assets.sources.files import FileSource
 from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_of_key
+from lc_assets.stages.documents.file_records import BROKEN
 from lc_assets.stages.documents.kept_lines import SPANS_FIELD
 from lc_assets.stages.documents.measuring import (
     computed_columns,
@@ -133,11 +134,12 @@ def _refuse_no_text(source: FileSource, tasks: Sequence[ShardTask], counts: Coun
     """
     if not counts.seen or n_skipped(counts):
         return
-    path = next((file.path for task in tasks if (file := task.files.parts["documents"])), "")
+    files = [file for task in tasks for file in task.files.documents.values()]
+    path = next((file.path for file in files if file), "")
     fields = source.fields_seen(path, tasks[0].folder / SCRATCH)
     wanted = source.settings.text_field or ", ".join(TEXT_FIELDS)
     raise BadInput(
-        f"{source.settings.path}: none of {counts.seen:,} documents in {len(tasks):,} files has a "
+        f"{source.settings.path}: none of {counts.seen:,} documents in {len(files):,} files has a "
         f"text ({', '.join(sorted(counts.dropped))}); looked for it in "
         f"{wanted}; "
         + (f"the fields of {path} are {', '.join(fields[:20])}; " if fields else "")
@@ -168,7 +170,9 @@ def every_shard_was_filtered(check_input: CheckInput) -> CheckResult:
         if name.startswith(SKIPPED)
     ]
     unique = check_input.counts.extra.get(UNIQUE, 0)
+    broken = check_input.counts.dropped.get(BROKEN, 0)
     words = f"{len(done):,} of {len(shards):,} shards filtered"
+    words += f"; {BROKEN} of {broken:,} files, which the dropped documents name" if broken else ""
     words += f"; {', '.join(why)}, such as {', '.join(lost[:3])}" if lost else ""
     words += (
         f"; {unique:,} of them without a list of duplicates, so every document there counts as "
@@ -177,7 +181,7 @@ def every_shard_was_filtered(check_input: CheckInput) -> CheckResult:
         else ""
     )
     return CheckResult(
-        passed=not lost and not unique,
+        passed=not lost and not unique and not broken,
         message=words,
         values={"shards skipped": len(lost), UNIQUE: unique},
         severity="warning",

@@ -94,7 +94,7 @@ def _fields_of(task: ShardTask, record: Document) -> dict[str, str]:
 
 def _spans_beside(task: ShardTask) -> dict[str, list[dict[str, Any]]]:
     """Spans by document id, where the file is a table of LongPack documents; see `SPANS_FIELD`."""
-    file = task.files.parts["documents"]
+    file = task.files.parts.get("documents")
     if task.source is None or file is None:
         return {}
     path = task.source.upstream.local_path(file.path)

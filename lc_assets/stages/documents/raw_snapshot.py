@@ -32,7 +32,14 @@ from lc_assets.sources.opening import file_source, upstream_of
 from lc_assets.sources.redpajama_v2 import RedPajamaSource, part_path
 from lc_assets.sources.settings import source_of_key
 from lc_assets.stages import watching
-from lc_assets.vocabulary import BUCKETS, LANGUAGES, Shard, SnapshotId, parse_document_id
+from lc_assets.vocabulary import (
+    BUCKETS,
+    LANGUAGES,
+    Shard,
+    SnapshotId,
+    is_line_id,
+    parse_document_id,
+)
 
 MANIFEST_FILE = "manifest.parquet"
 
@@ -42,6 +49,18 @@ class ShardFiles(msgspec.Struct, frozen=True, gc=False):
 
     shard: Shard
     parts: dict[str, UpstreamFile | None]
+
+    @property
+    def of_documents(self) -> list[str]:
+        """Its parts that hold documents: one, but ``documents/NAME/`` for each small file."""
+        return [part for part in self.parts if part.startswith("documents")]
+
+    @property
+    def documents(self) -> dict[str, UpstreamFile | None]:
+        """Its files of documents, by what their documents' own ids begin with: nothing, but
+        ``NAME/`` where small files share the shard.
+        """
+        return {part[len("documents/") :]: self.parts[part] for part in self.of_documents}
 
 
 @frozen
@@ -176,24 +195,29 @@ def place_in_source(lake: Lake, identity: str) -> str:
         BadInput: when it is not a document id.
     """
     shard, line = parse_document_id(identity)
-    where = f"line {line:,} (from 0)" if isinstance(line, int) else f"id {line}"
     raw = None if shard.bucket else lake.partition(STAGE.name, shard.snapshot).current()
-    found = {files.shard: files.parts["documents"] for files in read_manifest(raw)} if raw else {}
-    file = found.get(shard)
+    found = {files.shard: files.documents for files in read_manifest(raw)} if raw else {}
+    names = (name for name in found.get(shard, {}) if str(line).startswith(name))
+    name = next(names, "")
+    if name and is_line_id(own := str(line).removeprefix(name)):
+        line = int(own.removeprefix("line-"))
+    where = f"line {line:,} (from 0)" if isinstance(line, int) else f"id {line.removeprefix(name)}"
+    file = found.get(shard, {}).get(name)
     return f"{file.path if file else missing_path(shard, 'documents')}, {where}"
 
 
 def counts_of(table: pa.Table) -> Counts:
     """Count a manifest's shards: those with a file of documents are kept."""
     lines = table.to_pylist()
-    missing = Counter(line["part"] for line in lines if line["identity"] is None)
-    n_shards = sum(line["part"] == "documents" for line in lines)
+    lost = {(line["shard"], _kind_of(line)) for line in lines if line["identity"] is None}
+    missing = Counter(part for _, part in lost)
+    n_shards = len({line["shard"] for line in lines})
     return Counts(
         seen=n_shards,
         kept=n_shards - missing["documents"],
         dropped={"documents missing": missing["documents"]} if missing["documents"] else {},
         extra={
-            "files": len(lines) - missing.total(),
+            "files": sum(line["identity"] is not None for line in lines),
             "bytes": sum(max(line["n_bytes"] or 0, 0) for line in lines),
             "signals missing": missing["signals"],
             "duplicates missing": missing["duplicates"],
@@ -247,8 +271,13 @@ def bytes_by_part(raw: Published) -> dict[str, float]:
     """Size upstream of each part of a snapshot: documents, signals, duplicates."""
     sizes = Counter[str]()
     for line in read_table(raw.folder / MANIFEST_FILE, ["part", "n_bytes"]).to_pylist():
-        sizes[line["part"]] += max(line["n_bytes"] or 0, 0)
+        sizes[_kind_of(line)] += max(line["n_bytes"] or 0, 0)
     return {part: float(size) for part, size in sizes.items()}
+
+
+def _kind_of(line: dict[str, Any]) -> str:
+    """The part of a line, without the name of a file."""
+    return str(line["part"]).partition("/")[0]
 
 
 def _params(recipe: Recipe, key: str) -> dict[str, Any]:

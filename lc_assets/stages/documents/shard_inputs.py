@@ -15,16 +15,16 @@ from lc_assets.builds.tables import read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
 from lc_assets.execution.containment import at_document
-from lc_assets.formats.corpora.containers import CorpusDocument, Unread
+from lc_assets.formats.corpora.containers import Unread
 from lc_assets.formats.redpajama.documents import decode_document, read_duplicates
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
-from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.upstream import Upstream, UpstreamFile
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
-from lc_assets.sources.files import FileSource, own_id
+from lc_assets.sources.files import FileSource
 from lc_assets.sources.opening import file_source, upstream_of
+from lc_assets.stages.documents.file_records import BROKEN, file_records
 from lc_assets.stages.documents.measuring import (
     Document,
     in_batches,
@@ -49,9 +49,6 @@ SKIPPED = "shards skipped"
 UNREADABLE = "unreadable line"
 TOO_LONG = "line too long"
 
-PARTS_READ = ("documents", "signals", "duplicates")
-"""Parts of a shard that filtering reads."""
-
 VALUES_SUFFIX = ".values.parquet"
 """Of the tables of values that `document_signals` publishes: columns ``line``, ``id``, ``url``, and
 a float64 column per value, NaN where there is none.
@@ -59,8 +56,11 @@ a float64 column per value, NaN where there is none.
 
 
 def n_skipped(counts: Counts) -> int:
-    """How many shards were skipped, by a policy, because a file of theirs is missing or broken."""
-    return sum(n for name, n in counts.extra.items() if name.startswith(SKIPPED))
+    """How many shards, or files that share one, were skipped, by a policy, because a file is
+    missing or broken.
+    """
+    shards = sum(n for name, n in counts.extra.items() if name.startswith(SKIPPED))
+    return shards + counts.dropped.get(BROKEN, 0)
 
 
 class Skip(Exception):
@@ -153,7 +153,10 @@ def shard_tasks(
 def reads_of_shards(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     """The inputs of each shard: its upstream files, as listed in the manifest."""
     return {
-        files.shard.name: tuple(map(_read, PARTS_READ, map(files.parts.get, PARTS_READ)))
+        files.shard.name: tuple(
+            _read(part, files.parts.get(part))
+            for part in (*files.of_documents, "signals", "duplicates")
+        )
         for files in read_manifest(inputs[f"raw_snapshot/{key}"])
     }
 
@@ -170,10 +173,12 @@ def records_of(task: ShardTask, models: Models) -> Iterator[tuple[int, str, Docu
         Skip: when the file is missing or broken and the policy is to skip the shard.
         CorruptFile: when it is missing or broken and the policy is ``fail``.
     """
-    shard, source = task.files.shard, task.source
+    shard, source, fails = task.files.shard, task.source, task.settings.corrupt_documents == "fail"
     if source is not None:
         with skip_by_policy("documents", task.settings.corrupt_documents):
             for line, name, read in file_records(source, task.files, task.folder):
+                if isinstance(read, Unread) and read.why == BROKEN and fails:
+                    raise CorruptFile(read.where)
                 skipped = at_document(line)
                 found = Unread(id=name, where=str(task), why=skipped) if skipped else read
                 if not isinstance(found, Unread):
@@ -183,18 +188,6 @@ def records_of(task: ShardTask, models: Models) -> Iterator[tuple[int, str, Docu
         return
     for line, raw in lines_of_documents(task):
         yield line, shard.document_id(line), read_document(task, line, raw)
-
-
-def file_records(
-    source: FileSource, files: ShardFiles, folder: Path
-) -> Iterator[tuple[int, str, CorpusDocument | Unread]]:
-    """The documents of a shard of files with their lines and ids; see `FileSource.documents`."""
-    file, seen, shard = files.parts["documents"], set[str](), files.shard
-    if file is None:
-        raise CorruptFile(f"{shard.tag}: its file is missing")
-    require_unchanged(source.upstream, file)
-    for line, document in source.documents(file.path, folder / SCRATCH):
-        yield line, shard.document_id(own_id(document, seen, shard) or line), document
 
 
 def read_document(

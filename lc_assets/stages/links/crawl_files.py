@@ -75,7 +75,7 @@ def own_archives(recipe: Recipe, snapshot: SnapshotId) -> FileSource | None:
 
 def _paths(source: FileSource, snapshot: SnapshotId) -> list[str]:
     """Paths of a source's archives."""
-    found = (files["documents"] for files in source.shards(snapshot).values())
+    found = (path for files in source.shards(snapshot).values() for path in files.values())
     return [path for path in found if kind_of(path) in {"warc", "wat"}]
 
 

@@ -1,0 +1,52 @@
+"""The documents of a shard of files, numbered and named."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from lc_assets.errors import CorruptFile
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.upstream import UpstreamFile
+from lc_assets.sources.files import FileSource, own_id
+from lc_assets.stages.documents.raw_snapshot import ShardFiles, require_unchanged
+from lc_assets.vocabulary import DocumentId
+
+BROKEN = "documents missing or broken"
+
+Record = CorpusDocument | Unread
+
+
+def file_records(
+    source: FileSource, files: ShardFiles, folder: Path
+) -> Iterator[tuple[int, DocumentId, Record]]:
+    """The documents of a shard with their numbers in it and ids; see `FileSource.documents`.
+
+    Of small files that share the shard, one that is missing or broken gives one document that
+    cannot be read, for the reason `BROKEN`.
+    """
+    begin = 0
+    for name, file in files.documents.items():
+        seen, line = set[str](), -1
+        records = _records(source, file, folder)
+        for line, document in _whole(records) if name else records:
+            own = own_id(document, seen, files.shard, name)
+            number = f"{name}line-{line}" if name else line
+            yield begin + line, files.shard.document_id(name + own if own else number), document
+        begin += line + 1
+
+
+def _records(
+    source: FileSource, file: UpstreamFile | None, folder: Path
+) -> Iterator[tuple[int, Record]]:
+    if file is None:
+        raise CorruptFile(f"{source.settings.path}: a file of it is missing")
+    require_unchanged(source.upstream, file)
+    yield from source.documents(file.path, folder / SCRATCH)
+
+
+def _whole(records: Iterator[tuple[int, Record]]) -> Sequence[tuple[int, Record]]:
+    """All documents of a small file, or the one that stands for a file that cannot be read."""
+    try:
+        return list(records)
+    except CorruptFile as error:
+        return [(0, Unread(id="", where=str(error), why=BROKEN))]
