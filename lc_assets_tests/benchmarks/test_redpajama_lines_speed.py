@@ -13,6 +13,7 @@ from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets_tests.benchmarks.test_signals_speed import zipf_prose
 
 N_LINES = 4000
+ROUNDS = 5
 
 
 def shard_file() -> bytes:
@@ -39,13 +40,16 @@ def our_lines(content: bytes) -> list[bytes]:
     return [line for _, line in read_lines(io.BytesIO(content), where="x", max_line_bytes=1 << 24)]
 
 
-def cpu_seconds(work: Callable[[bytes], object], content: bytes) -> float:
-    def once() -> float:
+def cpu_seconds(works: list[Callable[[bytes], object]], content: bytes) -> list[float]:
+    """The fewest of each, by turns."""
+
+    def once(work: Callable[[bytes], object]) -> float:
         began = time.process_time()
         work(content)
         return time.process_time() - began
 
-    return min(once() for _ in range(3))
+    rounds = [list(map(once, works)) for _ in range(ROUNDS)]
+    return [min(seconds) for seconds in zip(*rounds, strict=True)]
 
 
 def test_lines_are_the_standard_librarys_and_faster():
@@ -55,10 +59,11 @@ def test_lines_are_the_standard_librarys_and_faster():
     assert len(lines) == N_LINES
     n_megabytes = bare_bytes(content) / 1e6
     ours, theirs, bare = (
-        n_megabytes / cpu_seconds(work, content) for work in (our_lines, standard_lines, bare_bytes)
+        n_megabytes / seconds
+        for seconds in cpu_seconds([our_lines, standard_lines, bare_bytes], content)
     )
     print(
         f"\nread_lines: {ours:.0f} MB per CPU-second; gzip + readline {theirs:.0f} (ratio "
         f"{ours / theirs:.1f}); isal alone {bare:.0f}"
     )
-    assert ours > 1.5 * theirs
+    assert ours > max(1.5 * theirs, 0.62 * bare)

@@ -6,6 +6,7 @@ newlines can exhaust it.
 """
 
 import gzip
+import io
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,8 +26,8 @@ _ESCAPES = re.compile(
 )
 """Pairs of surrogates, lone surrogates, and the beginnings of other escapes in JSON."""
 
-SKIPPED_BYTES = 1 << 20
-"""Bytes of a too long line that are kept while it is skipped."""
+BLOCK_BYTES = 1 << 18
+"""Bytes that are read at once."""
 
 # isal's type stubs call its exception class an exception.
 _DAMAGE = (gzip.BadGzipFile, cast("type[Exception]", igzip_lib.IsalError))
@@ -48,8 +49,7 @@ def read_lines(
 
     Raises:
         CorruptFile: when the stream is empty, truncated or damaged; names ``where`` and the number
-            of lines before. Up to ten kilobytes or so of intact text just before the damage are not
-            yielded.
+            of lines before. Up to `BLOCK_BYTES` of intact text before the damage are not yielded.
     """
     n_lines, start = 0, stream.tell()
     with igzip.IGzipFile(fileobj=stream, mode="rb") as text:
@@ -80,18 +80,27 @@ def bounded_lines(text: BinaryIO, max_line_bytes: int) -> Iterator[bytes | None]
     [b'one', None, b'', b'three']
     """
     most = min(max_line_bytes, most_here())
-    while line := text.readline(most + 1):
-        if most < max_line_bytes:
-            require_small(len(line))
-        if line.endswith(b"\n"):
-            line = line[:-1]
-        if len(line) <= max_line_bytes:
-            held, line = [line], b""
-            yield held.pop()  # the caller alone keeps a long line
-        else:
-            while line and not line.endswith(b"\n"):
-                line = text.readline(SKIPPED_BYTES)
-            yield None
+    pieces, n_bytes = list[bytes](), 0
+    while block := cast("io.BufferedIOBase", text).read1(BLOCK_BYTES):
+        begin = 0
+        while begin < len(block):
+            newline = block.find(b"\n", begin)
+            end = len(block) if newline < 0 else newline
+            n_bytes += end - begin
+            if n_bytes <= most:
+                pieces.append(block[begin:end])
+            else:
+                pieces.clear()
+                if most < max_line_bytes:
+                    require_small(n_bytes)
+            begin = end + 1
+            if newline >= 0:
+                held = [b"".join(pieces) if n_bytes <= most else None]
+                pieces.clear()
+                n_bytes = 0
+                yield held.pop()  # the caller alone keeps a long line
+    if n_bytes:
+        yield b"".join(pieces) if n_bytes <= most else None
 
 
 def decode_json(line: bytes, decoder: msgspec.json.Decoder[T], *, where: str) -> T:
