@@ -62,7 +62,7 @@ LEAST_OF_GUNZIP = 0.075
 """The chain's rate, of gunzip's."""
 LEAST_OF_BOUND = 0.75
 """Two workers' speed-up of the chain, of that of gunzip alone."""
-BLOCKS = {"token_grid": 2_048, "longcrawl_flat": 2_048, "signature_index": FILE_DOCUMENTS}
+BLOCKS = {"token_grid": 2_048, "longcrawl_flat": 512, "signature_index": FILE_DOCUMENTS}
 """Rows or documents of a task."""
 SAMPLED = (*BLOCKS, "megatron_rows")
 """Stages whose checks by workers take samples of a fixed size."""

@@ -7,11 +7,13 @@ import hashlib
 import http.server
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
 import urllib.parse
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -31,8 +33,16 @@ from lc_assets.lake.upstream import Upstream
 from lc_assets.publishing import STAGING_PREFIX
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.planning import plan
+from lc_assets.stages.rows import longcrawl_flat
 from lc_assets.stages.rows.token_grid import rows_table
-from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_context, tiny_upstream
+from lc_assets_tests.builders import (
+    SNAPSHOTS,
+    TINY_ROW_TOKENS,
+    build_all,
+    recipe_file,
+    tiny_context,
+    tiny_upstream,
+)
 from lc_assets_tests.faults import build_snapshot, copied, digests
 from lc_assets_tests.processes import HANG_SECONDS
 
@@ -87,6 +97,32 @@ def test_two_workers_give_the_bytes_of_one(context, plainly, upstream, tmp_path)
         for name in ("longcrawl", "longcrawl_flat")
     }
     assert_same(built, {name: plainly[name] for name in built})
+
+
+def test_columns_as_tasks_of_their_own_give_the_bytes_of_one_task(
+    context, plainly, tmp_path, monkeypatch
+):
+    """Of a flat array of few rows; each is counted once."""
+    monkeypatch.setattr(longcrawl_flat, "CHUNK", (8, 16))
+    found, n_tasks = [], Counter[int]()
+
+    class Counting(LocalExecutor):
+        def run(self, function, tasks, *, what):
+            n_tasks[len(found)] += len(tasks) if what == "flatten" else 0
+            return super().run(function, tasks, what=what)
+
+    for part in (TINY_ROW_TOKENS, 32):
+        monkeypatch.setattr(longcrawl_flat, "PART_TOKENS", part)
+        lake = Lake(tmp_path / str(part))
+        shutil.copytree(context.lake.root, lake.root)
+        shutil.rmtree(lake.root / "longcrawl_flat")
+        here = replace(context, lake=lake, executor=Counting())
+        found.append(stage_named("longcrawl_flat").build(here, "all"))
+    assert n_tasks[1] == 2 * n_tasks[0]
+    at_once, apart = found
+    assert at_once.counts == apart.counts == plainly["longcrawl_flat/all"].counts
+    assert at_once.published.receipt.files == apart.published.receipt.files
+    assert len(list(apart.published.folder.glob("train.zarr/*.crc32"))) > 1
 
 
 @pytest.mark.slow

@@ -209,7 +209,7 @@ class FlatReader(ChunkedArray):
         self._encoded_checksums: list[int] = []
 
     def write(self, block: range, rows: Array, tokens: slice = ALL) -> None:
-        """Write chunks, and the checksums of a band when all of its chunks are known; see
+        """Write chunks, and the checksums of a band when this reader has written all of it; see
         `ChunkedArray.write`.
         """
         self._encoded_checksums = []
@@ -218,14 +218,18 @@ class FlatReader(ChunkedArray):
         first = (tokens.start or 0) // self.chunk_shape[1]
         found = np.reshape(self._encoded_checksums, (down, across))
         for row, checksums in enumerate(found, block.start // self.chunk_shape[0]):
-            band = self._checksums_of(row).copy()
+            band = self.checksums(row).copy()
             band[first : first + across] = checksums
             self._checksums[row] = band
             if band.all():
-                publish_bytes(self.path / f"{row}{SUFFIX}", band.astype("<u4").tobytes())
+                self.write_checksums(row, band)
 
-    def _checksums_of(self, row: int) -> UInt32s:
-        """Checksums of a row of chunks; zeros where there are none."""
+    def write_checksums(self, row: int, checksums: UInt32s) -> None:
+        """Write the checksums of a row of chunks."""
+        publish_bytes(self.path / f"{row}{SUFFIX}", checksums.astype("<u4").tobytes())
+
+    def checksums(self, row: int) -> UInt32s:
+        """Checksums of a row of chunks, uint32; zeros where none is known."""
         if row not in self._checksums:
             name, (_, n) = f"{row}{SUFFIX}", n_chunks((1, self.row_tokens), self.chunk_shape)
             try:
@@ -246,7 +250,7 @@ class FlatReader(ChunkedArray):
                     f"{self._named(row, column)} is missing: its rows were never written, or were "
                     "lost; download or write it again"
                 ) from error
-            expected = self._checksums_of(row)[column]
+            expected = self.checksums(row)[column]
             if expected and zlib_ng.crc32(content) != expected:
                 self._checksums = {}  # so that a chunk written again is found at the next call
                 raise CorruptFile(

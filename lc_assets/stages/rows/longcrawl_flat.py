@@ -6,6 +6,7 @@ rows at the size of an index (`lc_assets.stages.rows.longcrawl`).
 """
 
 from functools import partial
+from itertools import groupby, product
 from pathlib import Path
 
 import numpy as np
@@ -39,21 +40,36 @@ from lc_assets.formats.arrays.grid_layout import grid_dtype
 from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
+from lc_assets.publishing import publish_bytes
 from lc_assets.records import record
 from lc_assets.stages.rows.token_grid import BlockTask
 from lc_assets.vocabulary import SPLITS
 
 CHECKED_ROWS = 64
+PART_TOKENS = 8 * CHUNK[1]
+"""Tokens of each row that a task copies or checks: few rows, too, are several tasks."""
 CODECS: dict[str, FlatCodec] = {"blosc-lz4": BLOSC, "zstd": ZSTD}
 
 
 @record
 class FlatTask(BlockTask):
-    """One band of the flat array of one split."""
+    """Some columns of one band of the flat array of one split."""
 
     root: Path
     order: Path
+    tokens: range
+
+    @property
+    def name(self) -> str:
+        """Split, first row and first token."""
+        return f"{self.split}-{self.block.start:09d}-{self.tokens.start:09d}"
+
+    @property
+    def checksums(self) -> Path:
+        """Where those of its chunks are, until those of the whole band are known."""
+        return self.folder / SCRATCH / f"{self.name}.crc32"
 
 
 def write_longcrawl_flat(context: BuildContext, staging: StagingFolder) -> Counts:
@@ -68,32 +84,50 @@ def write_longcrawl_flat(context: BuildContext, staging: StagingFolder) -> Count
             folder / f"{split}.zarr",
             len(opened),
             opened.row_tokens,
+            chunk=CHUNK,
             codec=codec,
             vocab_size=opened.vocab_size,
         )
         tasks += [
-            FlatTask(root=context.lake.root, order=order, folder=folder, split=split, block=block)
+            FlatTask(
+                root=context.lake.root,
+                order=order,
+                folder=folder,
+                split=split,
+                block=block,
+                tokens=tokens,
+            )
             for block in plan_rows(len(opened), CHUNK[0])
+            for tokens in plan_rows(opened.row_tokens, PART_TOKENS)
         ]
-    return run_shards(context, staging, write_band, tasks, what="flatten")
+    counts = run_shards(context, staging, write_part, tasks, what="flatten")
+    for (split, block), parts in groupby(tasks, key=lambda task: (task.split, task.block)):
+        known = [np.fromfile(part.checksums, "<u4") for part in parts]
+        flat = FlatReader(staging.folder / f"{split}.zarr")
+        flat.write_checksums(block.start // CHUNK[0], np.bitwise_or.reduce(known))
+    return counts
 
 
-def write_band(task: FlatTask) -> Counts:
-    """Copy one band of rows out of the grids into the flat array, a column of chunks at a time: 16
-    MiB in memory, not 512.
+def write_part(task: FlatTask) -> Counts:
+    """Copy some columns of a band of rows out of the grids into the flat array, a column of chunks
+    at a time: 16 MiB in memory, not 512.
     """
     rows = OrderedRows(task.root, task.order, task.split)
     flat = FlatReader(task.folder / f"{task.split}.zarr")
-    for tokens in _columns(rows.order.row_tokens):
+    for tokens in _columns(task.tokens):
         ids = rows.read(task.block, tokens)
         flat.write(task.block, ids, tokens)
-    n_rows = len(task.block)
+    publish_bytes(task.checksums, flat.checksums(task.block.start // CHUNK[0]).tobytes())
+    n_rows = len(task.block) if task.tokens.start == 0 else 0
     return Counts(seen=n_rows, kept=n_rows, extra={f"{task.split} rows": n_rows})
 
 
-def _columns(row_tokens: int) -> list[slice]:
-    """The tokens of a row by columns of chunks."""
-    return [slice(block.start, block.stop) for block in plan_rows(row_tokens, CHUNK[1])]
+def _columns(tokens: range) -> list[slice]:
+    """Some tokens of a row by columns of chunks."""
+    return [
+        slice(tokens.start + block.start, tokens.start + block.stop)
+        for block in plan_rows(len(tokens), CHUNK[1])
+    ]
 
 
 def raw_bytes(flat: Published) -> int:
@@ -148,8 +182,10 @@ def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
             continue
         chosen = evenly_spaced(flat.n_rows, CHECKED_ROWS)
         check = partial(_wrong_rows, root=check_input.lake.root, order=order, array=flat.path)
-        for rows in by_workers(check_input, check, by_chunk(chosen, flat.chunk_shape[0])):
-            wrong += [f"{split} row {row}" for row in rows]
+        close = by_chunk(chosen, flat.chunk_shape[0])
+        parts = list(product(close, plan_rows(flat.row_tokens, PART_TOKENS)))
+        found = {row for rows in by_workers(check_input, check, parts) for row in rows}
+        wrong += [f"{split} row {row}" for row in sorted(found)]
         n_checked += len(chosen)
     return CheckResult(
         passed=not wrong,
@@ -158,20 +194,21 @@ def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
     )
 
 
-def _wrong_rows(rows: list[int], root: Path, order: Path, array: Path) -> list[int]:
-    """Those of some rows of a flat array, which are close together, that differ from the grids'
-    rows in an order.
+def _wrong_rows(part: tuple[list[int], range], root: Path, order: Path, array: Path) -> list[int]:
+    """Those of some rows of a flat array, which are close together, that differ in some columns
+    from the grids' rows in an order.
 
     Args:
-        rows: their numbers.
+        part: numbers of the rows, and the columns.
         root: of the lake.
         order: folder of the global order.
         array: of one split.
     """
-    ordered, flat = OrderedRows(root, order, array.stem), FlatReader(array)
+    (rows, columns), flat = part, FlatReader(array)
+    ordered = OrderedRows(root, order, array.stem)
     first, stop = rows[0], rows[-1] + 1
     differ = np.zeros(stop - first, np.bool_)
-    for tokens in _columns(flat.row_tokens):
+    for tokens in _columns(columns):
         found = flat.read(slice(first, stop), tokens)
         differ |= (found != ordered.read(range(first, stop), tokens)).any(axis=1)
     return [row for row in rows if differ[row - first]]
