@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import math
 import os
 import sys
+import time
 from pathlib import Path
 
 os.environ |= {"JAX_PLATFORMS": "cpu"}
@@ -13,10 +15,17 @@ import jax
 import maxtext
 import numpy as np
 from maxtext.configs import pyconfig
-from maxtext.input_pipeline import grain_data_processing, input_pipeline_interface
+from maxtext.input_pipeline import (
+    grain_data_processing,
+    input_pipeline_interface,
+    multihost_dataloading,
+)
 
 import lc_assets
 from lc_assets.loaders.random_access import RowRecords
+from lc_assets.loaders.stepping import as_arrays
+
+ELASTIC = {"grain_use_elastic_iterator": True, "packing": False}
 
 
 def config_of(folder, sequence_length, batch, **settings):
@@ -39,6 +48,12 @@ def config_of(folder, sequence_length, batch, **settings):
     return pyconfig.initialize(["", str(base), *(f"{k}={v}" for k, v in settings.items())])
 
 
+def mesh_of(config):
+    """Of this machine's only device."""
+    devices = np.array(jax.devices()).reshape((1,) * len(config.mesh_axes))
+    return jax.sharding.Mesh(devices, config.mesh_axes)
+
+
 def mix(folder, sequence_length, n_samples, **settings):
     """Digests of the samples of a mix of Megatron files, by MaxText's own entry point."""
     config = config_of(
@@ -50,9 +65,7 @@ def mix(folder, sequence_length, n_samples, **settings):
         mmap_eod_id=50_256,
         **settings,
     )
-    devices = np.array(jax.devices()).reshape((1,) * len(config.mesh_axes))
-    mesh = jax.sharding.Mesh(devices, config.mesh_axes)
-    batches, _ = input_pipeline_interface.create_data_iterator(config, mesh)
+    batches, _ = input_pipeline_interface.create_data_iterator(config, mesh_of(config))
     found = []
     for _ in range(n_samples):
         batch = next(batches)
@@ -61,35 +74,40 @@ def mix(folder, sequence_length, n_samples, **settings):
     return found
 
 
-def rows(folder, path, sequence_length, batch, then, n_before):
-    """Targets of all rows that MaxText's elastic iterators give: some number of hosts take
-    ``n_before`` batches each, and ``then`` hosts go on from their state.
-    """
-    settings = {"grain_use_elastic_iterator": True, "packing": False, "grain_train_files": path}
-    config = config_of(folder, sequence_length, batch, **settings)
-    records = RowRecords(lc_assets.open(path), context_tokens=sequence_length)
+def elastic_iterator(config, data, host, n_hosts):
+    """MaxText's, which batches single rows."""
+    return grain_data_processing._make_elastic_iterator(
+        grain.MapDataset.source(RowRecords(data, context_tokens=config.max_target_length)),
+        config,
+        lambda dataset: dataset,
+        shard_index=host,
+        shard_count=n_hosts,
+    )
 
-    def iterators(n_hosts):
-        return [
-            iter(
-                grain_data_processing._make_elastic_iterator(
-                    grain.MapDataset.source(records),
-                    config,
-                    lambda dataset: dataset,
-                    shard_index=host,
-                    shard_count=n_hosts,
-                )
-            )
-            for host in range(n_hosts)
-        ]
+
+def rows(folder, path, sequence_length, batch, then, n_before, elastic):
+    """Targets of all rows that MaxText's elastic iterators give, or those that take a host's
+    batches: some number of hosts take ``n_before`` batches each, and ``then`` hosts go on from
+    their state.
+    """
+    config = config_of(folder, sequence_length, batch, **ELASTIC, grain_train_files=path)
+    mesh, data = mesh_of(config), lc_assets.open(path)
+
+    def iterator(host, n_hosts):
+        if elastic:
+            return iter(elastic_iterator(config, data, host, n_hosts))
+        share = {"batch_rows": batch, "rank": host, "n_ranks": n_hosts}
+        records = RowRecords(data, context_tokens=sequence_length, **share)
+        return iter(grain.MapDataset.source(records).to_iter_dataset())
 
     found, state = [], None
     for n_hosts, n_batches in (*((n, n_before) for n in (1, 2, 8)), (then, None)):
-        hosts = iterators(n_hosts)
+        hosts = [iterator(host, n_hosts) for host in range(n_hosts)]
         for host in hosts if state else ():
             host.set_state(state)
         for host in hosts:
-            for number, one in enumerate(host, 1):
+            given = host if elastic else multihost_dataloading.MultiHostDataLoadIterator(host, mesh)
+            for number, one in enumerate(given, 1):
                 found += np.array(one["targets"]).tolist()
                 if number == n_batches:
                     break
@@ -97,7 +115,34 @@ def rows(folder, path, sequence_length, batch, then, n_before):
     return found
 
 
+def speed(folder, path, sequence_length, batch):
+    """Fewest CPU seconds of three readings of all rows, each by MaxText's iterator over hosts: of
+    our loader, of batches by Grain, on one thread and on its own, and of the elastic iterator.
+    """
+    config = config_of(folder, sequence_length, batch, **ELASTIC, grain_train_files=path)
+    shape = {"batch_rows": batch, "context_tokens": sequence_length}
+
+    def batches(**how):
+        source = grain.MapDataset.source(RowRecords(lc_assets.open(path), **shape))
+        return source.to_iter_dataset(grain.ReadOptions(**how))
+
+    readers = {
+        "our loader": lambda: as_arrays(lc_assets.open(path).loader(**shape)),
+        "batches": lambda: batches(num_threads=0, prefetch_buffer_size=0),
+        "batches, a thread": lambda: batches(num_threads=1, prefetch_buffer_size=2),
+        "elastic": lambda: elastic_iterator(config, lc_assets.open(path), 0, 1),
+    }
+    seconds, mesh = dict.fromkeys(readers, math.inf), mesh_of(config)
+    for name, read in [*readers.items()] * 3:
+        given = multihost_dataloading.MultiHostDataLoadIterator(read(), mesh)
+        begun, n_left = time.process_time(), len(lc_assets.open(path).loader(**shape))
+        for _ in range(n_left):
+            next(given)
+        seconds[name] = min(seconds[name], time.process_time() - begun)
+    return seconds
+
+
 if __name__ == "__main__":
     question = json.loads(sys.argv[1])
-    answer = {"mix": mix, "rows": rows}[question.pop("ask")](**question)
+    answer = {"mix": mix, "rows": rows, "speed": speed}[question.pop("ask")](**question)
     print("answer " + json.dumps(answer))

@@ -43,6 +43,43 @@ def test_records_are_the_batches_of_one_row():
         records[12]
 
 
+@pytest.mark.parametrize("n_ranks", [1, 2, 4])
+def test_records_of_batches_are_the_ranks_batches(packed, n_ranks):
+    """Of rows and of packed rows; each row's segments are those of it alone."""
+    single = RowRecords(packed, context_tokens=8)
+    for rank in range(n_ranks):
+        how = {"batch_rows": 4, "context_tokens": 8, "rank": rank, "n_ranks": n_ranks}
+        records, loader = RowRecords(packed, **how), packed.loader(**how)
+        plain = RowRecords(DataSet(packed.rows), **how)
+        assert len(records) == len(loader) == 24
+        for step in range(len(loader)):
+            record, column = records[step], step // 12 * 48
+            assert (record["inputs"] == loader[step].text).all()
+            assert (record["targets"] == plain[step]["targets"]).all()
+            rows = [single[column + row] for row in loader.rows_of(step)]
+            for name, values in record.items():
+                assert values.dtype == np.int32
+                assert values.flags.c_contiguous
+                assert values.tolist() == [row[name].tolist() for row in rows]
+
+
+def test_a_state_of_batches_is_that_of_any_number_of_ranks(grain, packed):
+    """Four ranks go on from the state of two, whose batches were four."""
+
+    def readers(n_ranks):
+        shares = [{"rank": rank, "n_ranks": n_ranks} for rank in range(n_ranks)]
+        sources = [RowRecords(packed, batch_rows=4, **share) for share in shares]
+        return [iter(grain.MapDataset.source(one).to_iter_dataset()) for one in sources]
+
+    two = readers(2)
+    seen = [row for _ in range(4) for rank in two for row in next(rank)["targets"].tolist()]
+    four = readers(4)
+    for rank in four:
+        rank.set_state(two[0].get_state())
+    seen += [row for rank in four for found in rank for row in found["targets"].tolist()]
+    assert sorted(seen) == sorted(packed.rows.read(slice(0, 48), slice(0, 16)).tolist())
+
+
 def test_threads_that_read_batches_decode_a_chunk_once(grain, tmp_path):
     """As MaxText's iterator does; with room for one row of chunks they decoded three times."""
     rows = np.random.default_rng(0).integers(0, 50_257, (512, 64)).astype(np.uint16)

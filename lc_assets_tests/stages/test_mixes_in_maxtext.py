@@ -69,14 +69,18 @@ def test_a_mix_is_what_maxtext_reads(lake, ask, tmp_path, name):
 
 @pytest.mark.parametrize("then", [1, 4])
 @pytest.mark.parametrize("path", ["", "packed_rows/2023-14"])
-def test_hosts_share_all_rows_and_others_go_on(published_lake, ask, tmp_path, path, then):
-    """One, two, eight hosts one after the other, and another number to the end."""
+@pytest.mark.parametrize("elastic", [True, False])
+def test_hosts_share_all_rows_and_others_go_on(published_lake, ask, tmp_path, path, then, elastic):
+    """One, two, eight hosts one after the other, and another number to the end, by single rows and
+    by batches.
+    """
     root = str(published_lake.context.lake.root / path)
     found = ask(
         ask="rows", folder=str(tmp_path), path=root, sequence_length=32, batch=8, then=then,
-        n_before=1,
+        n_before=1, elastic=elastic,
     )  # fmt: skip
-    records = RowRecords(lc_assets.open(root), context_tokens=32)
-    n_whole = len(records) // 8 * 8
-    assert found.sort() is None
-    assert found == sorted(records[number]["targets"].tolist() for number in range(n_whole))
+    batch_rows = 1 if elastic else 8
+    records = RowRecords(lc_assets.open(root), context_tokens=32, batch_rows=batch_rows)
+    n_whole = len(records) // 8 * 8 if elastic else len(records)
+    rows = [row for number in range(n_whole) for row in records[number]["targets"].tolist()]
+    assert sorted(found) == sorted(rows)
