@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import (
@@ -18,7 +18,13 @@ from lc_assets.formats.corpora.containers import (
     Unread,
     write_corpus,
 )
-from lc_assets.formats.corpora.reading import corpus_files, read_corpus, text_lengths
+from lc_assets.formats.corpora.reading import (
+    KNOWN,
+    corpus_files,
+    document_of,
+    read_corpus,
+    text_lengths,
+)
 from lc_assets_tests.memory import added
 
 RECORDS = [
@@ -180,6 +186,30 @@ def test_odd_fields_are_named_and_lose_no_document(tmp_path):
     assert [document.odd for document in found] == [("id", "url", "perplexity"), ("perplexity",)]
     assert [document.perplexity for document in found] == [12.5, None]
     assert found[0].id == "7"
+
+
+FIELDS = st.sampled_from((*KNOWN, "other"))
+
+
+@given(
+    st.dictionaries(FIELDS, st.text(max_size=3)),
+    FIELDS,
+    st.sampled_from(["", "7.5", None, True, 0, 7, 2**70, -1.5, ["7"], {}]),
+    st.sampled_from([None, "url"]),
+)
+@example({}, "perplexity", "7.5", None)
+@example({}, "date", 7, None)
+@example({"url": "x"}, "doc_id", 7, "url")
+def test_a_record_is_what_its_decoded_fields_say(tmp_path_factory, fields, name, value, id_field):
+    """Also where all have the types that they should have, which are decoded at once."""
+    fields[name] = value
+    path = tmp_path_factory.mktemp("fields") / "a.jsonl"
+    (found,) = read(path, lines_of([fields | {"text": "x"}]), id_field=id_field)
+    rest = msgspec.Raw(json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode())
+    fixed = {"text": "x", "text_field": "text", "place": "a.jsonl/0", "id_field": id_field}
+    expected = document_of(msgspec.json.decode(rest), rest=rest, **fixed)
+    assert msgspec.json.decode(found.rest) == msgspec.json.decode(rest)
+    assert msgspec.structs.replace(found, rest=rest) == expected
 
 
 def test_zero_is_an_id(tmp_path):

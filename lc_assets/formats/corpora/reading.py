@@ -105,8 +105,10 @@ def document_of(
     place: str,
     rest: msgspec.Raw,
     id_field: str | None = None,
+    odd: tuple[str, ...] | None = None,
 ) -> CorpusDocument:
-    """Make a document of a record's decoded fields; 0 is an id, an empty string is not.
+    """Make a document of a record's decoded fields; 0 is an id, an empty string is not. ``odd`` are
+    those of another type than they should have, if that is known.
 
     >>> document_of(
     ...     {"doc_id": 7, "perplexity": "?"},
@@ -134,13 +136,15 @@ def document_of(
         perplexity=as_float(fields.get("perplexity")),
         rest=rest,
         text_field=text_field,
-        odd=tuple(
-            [
-                name
-                for name, kinds in _KINDS.items()
-                if (found := fields.get(name)) is not None and not isinstance(found, kinds)
-            ]
-        ),
+        odd=_odd(fields) if odd is None else odd,
+    )
+
+
+def _odd(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name, kinds in _KINDS.items()
+        if (found := fields.get(name)) is not None and not isinstance(found, kinds)
     )
 
 
@@ -157,19 +161,6 @@ def text_field_of(names: Any, text_field: str | None) -> str:
     return text_field or next((name for name in TEXT_FIELDS if name in names), TEXT_FIELDS[0])
 
 
-KNOWN: tuple[str, ...] = (
-    "id",
-    "doc_id",
-    "url",
-    "language",
-    "source_domain",
-    "date_download",
-    "date",
-    "perplexity",
-)
-_IS_KNOWN = frozenset(KNOWN)
-
-
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "id": str,
     "doc_id": str,
@@ -181,6 +172,23 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
 """Types that the fields should have."""
 
 
+class _Usual(msgspec.Struct):
+    """The fields that every caller needs, of the types that they should have."""
+
+    id: str | None = None
+    doc_id: str | None = None
+    url: str | None = None
+    language: str | None = None
+    source_domain: str | None = None
+    date_download: str | None = None
+    date: str | None = None
+    perplexity: int | float | None = None
+
+
+_USUAL = msgspec.json.Decoder(_Usual)
+KNOWN = _Usual.__struct_fields__
+
+
 def _document(line: bytes | None, place: str, options: ReadingOptions) -> CorpusDocument | str:
     """The document on a line, or the reason for none."""
     if line is None:
@@ -189,12 +197,7 @@ def _document(line: bytes | None, place: str, options: ReadingOptions) -> Corpus
         return BLANK
     try:
         fields = _fields(line.removeprefix(BOM_UTF8))
-        there = [
-            name
-            for name in TEXT_FIELDS
-            if name in fields and bytes(memoryview(fields[name])[:1]) == b'"'
-        ]
-        field = options.text_field or (there[0] if there else text_field_of(fields, None))
+        field = options.text_field or _text_field(fields)
         text = _VALUE.decode(fields.pop(field, b"null"))
         rest = _ENCODER.encode(fields)
         if _is_deep(rest):
@@ -204,11 +207,7 @@ def _document(line: bytes | None, place: str, options: ReadingOptions) -> Corpus
         rest.decode(
             "utf-8"
         )  # what is skipped is not looked at; nothing that is not text must be written back
-        known = {
-            name: _VALUE.decode(value)
-            for name, value in fields.items()
-            if name in _IS_KNOWN or name == options.id_field
-        }
+        known, odd = _known(rest, fields, options.id_field)
     except (CorruptFile, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "not JSON"
     if not isinstance(text, str):
@@ -220,7 +219,29 @@ def _document(line: bytes | None, place: str, options: ReadingOptions) -> Corpus
         place=place,
         rest=msgspec.Raw(rest),
         id_field=options.id_field,
+        odd=odd,
     )
+
+
+def _text_field(fields: Mapping[str, Any]) -> str:
+    """The first of a record's fields for texts that holds one, or is there."""
+    for name in TEXT_FIELDS:
+        if name in fields and bytes(memoryview(fields[name])[:1]) == b'"':
+            return name
+    return text_field_of(fields, None)
+
+
+def _known(
+    rest: bytes, fields: Mapping[str, Any], id_field: str | None
+) -> tuple[dict[str, Any], tuple[str, ...] | None]:
+    """The decoded fields that `document_of` needs, and those of another type, if that is known."""
+    try:
+        if id_field is None:
+            return msgspec.structs.asdict(_USUAL.decode(rest)), ()
+    except msgspec.ValidationError:
+        pass
+    wanted = {*KNOWN, id_field}
+    return {name: _VALUE.decode(fields[name]) for name in fields if name in wanted}, None
 
 
 def _fields(line: bytes) -> dict[str, Any]:

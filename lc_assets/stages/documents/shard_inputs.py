@@ -248,7 +248,7 @@ def computed_signals(
             np.empty((0, len(names))),
             *(
                 numbers_of([found for _, found in batch], names, task.rules, lists, models)
-                for batch in in_batches(documents)
+                for batch in (in_batches(documents) if names else ())
             ),
         ]
     )
