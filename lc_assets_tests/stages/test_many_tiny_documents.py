@@ -139,9 +139,10 @@ def test_digests_of_chosen_documents_only(tmp_path):
     (path,) = built.published.folder.glob("*.documents.parquet")
     schema = document_keys.KEYED
     every = pa.Table.from_batches(with_digests(path, schema, PrivacySettings(), None), schema)
-    chosen = every["id"].to_pylist()[7:40:3]
-    some = with_digests(path, schema, PrivacySettings(), None, only=chosen)
-    assert pa.Table.from_batches(some, schema).equals(every.take(np.arange(7, 40, 3)))
+    chosen = np.arange(7, 40, 3)
+    only = np.isin(np.arange(50), chosen)
+    some = with_digests(path, schema, PrivacySettings(), None, only=only)
+    assert pa.Table.from_batches(some, schema).equals(every.take(chosen))
 
 
 def test_a_column_of_another_type_is_a_misfit(tmp_path):

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.builds.settings.common import PrivacySettings
-from lc_assets.builds.tables import read_lines
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.arrays.npy import read_npy, write_npy
@@ -30,9 +29,19 @@ from lc_assets.stages.deduplication.candidates import (
     pair_bands,
 )
 from lc_assets.stages.deduplication.index import BANDS, PLACE_BITS, PLACES
-from lc_assets.stages.tokens.tokenized_text import text_columns, tokenized_text
+from lc_assets.stages.tokens.tokenized_text import read_texts
 from lc_assets.text.duplicates.clusters import Measure, Numbers, ShingleSets, similarities
-from lc_assets.text.duplicates.keys import PUBLISHED_SHINGLES, Shingles, shingle_hashes
+from lc_assets.text.duplicates.grams import Hashes
+from lc_assets.text.duplicates.keys import (
+    PUBLISHED_SHINGLES,
+    Shingles,
+    ascending,
+    shingle_hashes,
+    shingles_each,
+)
+from lc_assets.text.folding import normalized_each
+from lc_assets.text.texts import parts
+from lc_assets.tokens.tokenizers import n_characters
 
 TASK_KEYS = 1 << 21
 """Least number of keys per task."""
@@ -161,26 +170,31 @@ def gather_shingles(task: ShinglesTask) -> Counts:
     """
     wanted = wanted_places(task.work, task.number)
     starts, n_chars = np.zeros((2, wanted[-1] + 2), np.int64)
+    own = task.shingles.size, task.shingles.of
     values, begins, lengths = shingles_paths(task.work, task.number)
     with publish(values) as draft, draft.open("wb") as stream:
-        for place, text in _texts(task, set(wanted.tolist())):
-            shingles = shingle_hashes(text, task.shingles.size, task.shingles.of)
-            stream.write(shingles.tobytes())
+        for place, text, hashes in _texts(task, wanted):
+            shingles = ascending(hashes) if len(hashes) else shingle_hashes(text, *own)
+            stream.write(shingles.data)
             starts[place + 1] = len(shingles)
-            n_chars[place] = len(text)
+            n_chars[place] = n_characters(text)
     write_npy(begins, np.cumsum(starts))
     write_npy(lengths, n_chars)
     total = int(n_chars.sum())
     return Counts(extra={"documents compared": len(wanted), "characters compared": total})
 
 
-def _texts(task: ShinglesTask, wanted: set[int]) -> Iterator[tuple[int, str]]:
-    columns = text_columns(task.privacy)
+def _texts(task: ShinglesTask, wanted: Numbers) -> Iterator[tuple[int, bytes, Hashes]]:
+    """Places of the documents, their texts, and hashes of the shingles of those that have as many
+    words as one.
+    """
     for path, places in task.parts:
-        lines = read_lines(path, columns, batch_lines=16)
-        for place, line in zip(places, lines, strict=True):
-            if place in wanted:
-                yield place, tokenized_text(line, task.privacy).text
+        only = np.isin(places, wanted)
+        found = iter(np.asarray(places)[only].tolist())
+        for texts in read_texts(path, [], task.privacy, only):
+            each = shingles_each(*normalized_each(*texts.tokenized), task.shingles)
+            for text, hashes in zip(parts(*texts.tokenized), parts(*each), strict=True):
+                yield next(found), text.tobytes(), hashes
 
 
 def verify(task: PairsTask) -> Counts:

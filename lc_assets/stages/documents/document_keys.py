@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lc_assets import arrow_compute as pc
 from lc_assets.builds.building import run_shards
 from lc_assets.builds.check_runs import by_workers
 from lc_assets.builds.checks import (
@@ -287,7 +288,9 @@ def _digests_again(
     documents: Path, chosen: set[str], schema: pa.Schema, params: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     found, shingles = dict[str, dict[str, Any]](), Shingles(**params.get("shingles", {}))
-    for batch in with_digests(documents, schema, privacy_of(params), shingles, only=chosen):
+    ids = read_table(documents, ["id"])["id"]
+    only = np.asarray(pc.is_in(ids, pa.array(chosen, pa.string())))
+    for batch in with_digests(documents, schema, privacy_of(params), shingles, only=only):
         found |= {line.pop("id"): line for line in batch.to_pylist()}
     return found
 

@@ -3,14 +3,14 @@ the order of its lines.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
-from lc_assets.arrays import Bytes, Int64s, UInt64s
+from lc_assets.arrays import Booleans, Bytes, Int64s, UInt64s
 from lc_assets.builds.lookups import LINES_AT_ONCE, parts_of, regrouped
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import PrivacySettings
@@ -49,7 +49,7 @@ def with_digests(
     schema: pa.Schema,
     privacy: PrivacySettings,
     shingles: Shingles | None,
-    only: Collection[str] | None = None,
+    only: Booleans | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The columns of a table of filtered documents that a schema names; digests, and sketches
     of some shingles, are made from the texts.
@@ -59,7 +59,7 @@ def with_digests(
         schema: of what is yielded.
         privacy: what is replaced in a text before it is tokenized.
         shingles: of the sketches, where the schema names them.
-        only: ids of the documents that are wanted; by default all.
+        only: ``(lines,)``, which of the documents are wanted; by default all.
     """
     columns = [name for name in schema.names if name not in OF_TEXT.names]
     for texts in read_texts(path, columns, privacy, only):

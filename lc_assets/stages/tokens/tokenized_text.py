@@ -5,7 +5,7 @@ looked for among these texts.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lc_assets import arrow_compute as pc
-from lc_assets.arrays import Bytes, Int64s
+from lc_assets.arrays import Booleans, Bytes, Int64s
 from lc_assets.builds.recipe import Recipe, plain
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.table_writer import GROUP_BYTES
@@ -79,7 +78,7 @@ def read_texts(
     path: Path,
     columns: Sequence[str],
     privacy: PrivacySettings,
-    only: Collection[str] | None = None,
+    only: Booleans | None = None,
 ) -> Iterator[SomeTexts]:
     """Read a table of filtered documents, some at a time.
 
@@ -87,15 +86,14 @@ def read_texts(
         path: the table.
         columns: those that are wanted beside the texts.
         privacy: what is replaced in a text before it is tokenized.
-        only: ids of the documents that are wanted; by default all.
+        only: ``(lines,)``, which of the documents are wanted; by default all.
 
     Raises:
         CorruptFile: as `lc_assets.builds.tables.read_lines`.
     """
     number = 0
     with opened_table(path) as file:
-        names = [] if only is None else ["id"]
-        read = list(dict.fromkeys([*columns, *names, *text_columns(privacy)]))
+        read = list(dict.fromkeys([*columns, *text_columns(privacy)]))
         require_columns(file.schema_arrow, read, path)
         for group in range(file.num_row_groups):
             facts = file.metadata.row_group(group)
@@ -105,7 +103,7 @@ def read_texts(
             for batch in batches_of(file, group, n_lines, read):
                 wanted = batch
                 if only is not None:
-                    wanted = batch.filter(pc.is_in(batch["id"], pa.array(only, pa.string())))
+                    wanted = batch.filter(pa.array(only[number : number + batch.num_rows]))
                 column = in_utf8(wanted.select(["raw_content"]), "raw_content")["raw_content"]
                 for start, stop in _together(_utf8_of(column)[1]):
                     at_document(number + start)
