@@ -168,8 +168,13 @@ def _keys_of_groups(path: Path, columns: Sequence[str], first: int) -> KeysOfPar
 
 
 def parts_of(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The lines of a table, some at a time."""
+    """The lines of a table, some at a time.
+
+    Raises:
+        CorruptFile: when it is not Parquet, or lacks a column; names the file.
+    """
     with opened_table(path) as file:
+        require_columns(file.schema_arrow, columns, path)
         for batch in file.iter_batches(LINES_AT_ONCE, columns=list(columns)):
             batch.validate(full=True)
             yield pa.Table.from_batches([batch])

@@ -1,12 +1,14 @@
 """The tables of decisions on documents, and what other stages read of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from lc_assets import arrow_compute as pc
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX
+from lc_assets.builds.lookups import parts_of
 from lc_assets.builds.sharding import Read, Reads, documents_read
 from lc_assets.builds.tables import read_lines
 from lc_assets.lake.digests import digest_of
@@ -63,13 +65,17 @@ CLUSTERS_FILE = "clusters.parquet"
 
 def removed_ids(folder: Path) -> dict[str, str]:
     """Reason of every excluded document, by id."""
-    lines = read_lines(folder / TABLE, ["id", "reason"])
-    return {line["id"]: line["reason"] for line in lines if line["reason"]}
+    return {line["id"]: line["reason"] for line in _excluded(folder, ["id", "reason"])}
 
 
 def removals_in(folder: Path) -> list[dict[str, Any]]:
     """Lines of all excluded documents."""
-    return [line for line in read_lines(folder / TABLE, DECISIONS.names) if line["reason"]]
+    return list(_excluded(folder, DECISIONS.names))
+
+
+def _excluded(folder: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for part in parts_of(folder / TABLE, columns):
+        yield from part.filter(pc.not_equal(part["reason"], "")).to_pylist()
 
 
 def digests_in(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, str]]:
