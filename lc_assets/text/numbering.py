@@ -310,7 +310,7 @@ def count_grams(
     before left over.
 
     Args:
-        numbers: int32[words], number of each word.
+        numbers: int32[words], number of each word; overwritten, so that a long text needs no copy.
         counts: int64[distinct], occurrences of each distinct word.
         chars: int32[words + 1], characters before each word, and of all.
         seed: of hashes.
@@ -321,8 +321,7 @@ def count_grams(
     n_words, longest = len(numbers), len(grams) - 1
     for length in range(2, min(longest, n_words) + 1):
         grams[length, 0], grams[length, 1] = 1, chars[length]
-    starts, left = np.empty(n_words, np.int32), np.empty(n_words, np.int32)
-    n_left = 0
+    starts, left, n_left = np.empty(n_words, np.int32), numbers, 0
     for at in range(n_words):
         starts[n_left], left[n_left] = at, numbers[at]
         n_left += counts[numbers[at]] > 1

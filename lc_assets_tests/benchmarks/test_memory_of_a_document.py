@@ -22,8 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 MEGABYTES = int(os.environ.get("LC_MB", "60"))
 SMALL_BYTES = 200_000
-MOST_TIMES = 6.5
-"""Of signals; six of all other stages."""
+MOST_TIMES = 6
 RECIPE = """
 sources.a.path = "{path}"
 filtered_documents.rules = "gopher-paper"

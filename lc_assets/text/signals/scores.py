@@ -173,13 +173,16 @@ def _fill_shares(lines: Int64s, shares: Floats) -> None:
 
 @compiled
 def score_words(words: NumberedWords, seed: np.uint64, bad_words: Phrases, scores: Floats) -> None:
-    """Fill the scores of a text whose words are numbered; see `score_words_of_each`."""
+    """Fill the scores of a text whose words are numbered, and overwritten; see
+    `score_words_of_each`.
+    """
     scores[:], n_words = nan, words.numbers.size
     before = np.zeros(n_words + 1, np.int32)
     n_chars = 0
     for word in range(n_words):
         n_chars += words.lengths[words.numbers[word]]
         before[word + 1] = n_chars
+    scores[21] = _count_listed(words.numbers, words.listed, bad_words)
     grams = np.zeros((_LONGEST + 1, 4), np.int64)
     count_grams(words.numbers, words.counts, before, seed, grams)
     chars = max(n_chars, 1)
@@ -196,7 +199,6 @@ def score_words(words: NumberedWords, seed: np.uint64, bad_words: Phrases, score
         scores[15] = n_chars / n_words
         scores[18] = entropy(words.counts, n_words)
     scores[19] = n_words
-    scores[21] = _count_listed(words.numbers, words.listed, bad_words)
     _round(scores)
 
 
