@@ -15,7 +15,7 @@ from lc_assets.text.links.page_keys import surt
 from lc_assets.text.privacy.personal import KINDS, find_personal
 from lc_assets.text.referrals.concepts import LexicalConcepts
 from lc_assets.text.referrals.referrals import count_referrals
-from lc_assets.text.signals.signals import measure_signals
+from lc_assets.text.signals.signals import signals_of
 from lc_assets.text.words import fold
 from lc_assets_tests.benchmarks.timing import cpu_seconds
 from lc_assets_tests.text.test_compiled_signals import HOSTILE as TEXTS, LISTS
@@ -53,7 +53,7 @@ CASES: list[tuple[str, Callable[[str], object], Callable[[int], str], int]] = [
     *(
         (
             f"signals of {name}",
-            lambda text: measure_signals(text, LISTS, language="en"),
+            lambda text: signals_of(text, LISTS, language="en"),
             make,
             250_000,
         )

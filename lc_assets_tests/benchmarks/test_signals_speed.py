@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from lc_assets.formats.corpora.containers import CorpusDocument
-from lc_assets.formats.redpajama.signals import signals_line
+from lc_assets.formats.redpajama.signals import signals_lines
 from lc_assets.text.signals.names import WordLists
-from lc_assets.text.signals.signals import measure_signals
+from lc_assets.text.signals.signals import signals_of, signals_of_each
+from lc_assets.text.texts import Texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.reference.redpajama_signals import slow_signals
 from lc_assets_tests.reference.signals import read_document, signals_of_document
@@ -102,7 +103,7 @@ def compiled() -> None:
     """Compile, or fetch from the cache, for both widths of characters; the time is said apart."""
     begun = time.process_time()
     for text in ("one", "two…"):
-        measure_signals(text)
+        signals_of(text)
     print(
         f"\ncompiling, or reading what was compiled before: {time.process_time() - begun:.1f} "
         "CPU-seconds"
@@ -119,7 +120,8 @@ def test_signals_are_the_slow_twins_and_faster():
     for kind, texts in kinds.items():
         fast, _ = cpu_seconds(
             lambda _, texts=texts: [
-                measure_signals(text, LISTS, language="en").scalars for text in texts
+                signals_of_each(Texts([text]), [""], LISTS, language="en").columns()
+                for text in texts
             ],
             rounds=2,
         )
@@ -135,7 +137,7 @@ def test_signals_are_the_slow_twins_and_faster():
             lambda _, some=some: [slow_signals(text, **listed()) for text in some], rounds=1
         )
         for text, ours, others in zip(some, of_plain, of_slow, strict=True):
-            assert measure_signals(text, LISTS, language="en").spans() == ours == others
+            assert signals_of(text, LISTS, language="en") == ours == others
         share = megabytes(texts) / megabytes(some)
         say(
             f"29 signals, {kind}",
@@ -151,12 +153,10 @@ def test_signals_are_the_slow_twins_and_faster():
 def test_lines_are_written_as_fast_as_signals_are_computed():
     texts = cut(next(iter(long_texts().values()))[:3], SHORT_CHARS)
     documents = [CorpusDocument(id=f"x/{place}", text=text) for place, text in enumerate(texts)]
-    computing, measured = cpu_seconds(lambda _: [measure_signals(text) for text in texts])
+    nowhere = [""] * len(texts)
+    computing, measured = cpu_seconds(lambda _: signals_of_each(Texts(texts), nowhere))
     writing, _ = cpu_seconds(
-        lambda _: [
-            signals_line(one, of_it, language="en", source_domain="")
-            for one, of_it in zip(documents, measured, strict=True)
-        ]
+        lambda _: signals_lines(documents, measured, nowhere, language="en"),
     )
     say(
         "writing lines of signals",

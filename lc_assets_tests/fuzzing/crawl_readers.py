@@ -30,7 +30,7 @@ from lc_assets.formats.redpajama.documents import (
 )
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
-from lc_assets.formats.redpajama.signals import read_signals, signals_line, write_signals
+from lc_assets.formats.redpajama.signals import read_signals, signals_lines, write_signals
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.redpajama_v2 import parse_listing
 from lc_assets.text.duplicates.minhash import RPV2
@@ -39,7 +39,8 @@ from lc_assets.text.links.links import page_links
 from lc_assets.text.links.page_keys import page_key, surt
 from lc_assets.text.links.targets import targets_of
 from lc_assets.text.signals.names import SCALARS
-from lc_assets.text.signals.signals import measure_signals
+from lc_assets.text.signals.signals import signals_of_each
+from lc_assets.text.texts import Texts
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, page, record
 from lc_assets_tests.fuzzing.table import Reader
@@ -151,14 +152,8 @@ def corpus(name: str) -> Any:
         for one in read_corpus(folder / name, max_document_bytes=1 << 16):
             if isinstance(one, CorpusDocument):
                 msgspec.json.decode(json_line(one), type=dict[str, msgspec.Raw])
-                json.loads(
-                    signals_line(
-                        one,
-                        measure_signals(one.text[:500]),
-                        language=one.language,
-                        source_domain=one.source_domain,
-                    )
-                )
+                measured = signals_of_each(Texts([one.text[:500]]), [""])
+                json.loads(signals_lines([one], measured, [""], language=one.language))
             found.append(compared(one))
         return found
 

@@ -18,7 +18,6 @@ from lc_assets.text.signals.names import WordLists
 from lc_assets.text.signals.scores import LARGEST, entropy, round8
 from lc_assets.text.signals.signals import (
     WORD_SIGNALS,
-    measure_signals,
     measure_words,
     signals_of,
     signals_of_each,
@@ -133,10 +132,10 @@ def test_the_compiled_loops_are_the_plain_twin(text):
 def test_together_texts_have_the_signals_that_they_have_alone(some):
     """Also those that are folded by Python, before and after others, and without a line or word."""
     measured = signals_of_each(Texts(some), ["example.org"] * len(some), LISTS, language="en")
-    alone = [measure_signals(it, LISTS, language="en", source_domain="example.org") for it in some]
-    for together, one in zip(measured.each(), alone, strict=True):
-        assert repr(together.spans()) == repr(one.spans())
-        assert together.scalars == one.scalars
+    spans = measured.spans()
+    for at, text in enumerate(some):
+        alone = signals_of(text, LISTS, language="en", source_domain="example.org")
+        assert repr({name: own[at] for name, own in spans.items()}) == repr(alone)
     words = measure_words(Texts(some))
     assert all(np.array_equal(measured.columns()[name], words[name], True) for name in words)
 
@@ -152,8 +151,8 @@ def test_a_signal_without_its_list_is_absent():
 
 def test_the_share_of_bullets_counts_lines_as_ccnet_does():
     """A last empty line counts."""
-    assert measure_signals("• a\n• b\nc\n").scalars["frac_lines_start_with_bulletpoint"] == 0.5
-    assert measure_signals("").scalars["frac_lines_start_with_bulletpoint"] is None
+    columns = signals_of_each(Texts(["• a\n• b\nc\n", ""]), ["", ""]).columns()
+    assert repr(columns["frac_lines_start_with_bulletpoint"].tolist()) == "[0.5, nan]"
 
 
 def test_characters_beyond_the_tables_have_nothing_to_tell():
@@ -253,8 +252,8 @@ def morse(number: int) -> str:
 def test_hostile_texts_are_measured(what):
     """A quarter of a million characters; quadratic loops would take minutes."""
     text = HOSTILE[what](250_000)
-    measured = measure_signals(text, LISTS, language="en")
-    assert measured.line_ends[-1] == len(text)
+    spans = signals_of(text, LISTS, language="en")
+    assert spans["rps_lines_num_words"][-1][1] == len(text)
 
 
 @pytest.mark.parametrize("n_words", [passes._WORDS_AT_ONCE + more for more in (-1, 0, 1)])
@@ -274,7 +273,7 @@ def test_a_long_text_has_the_signals_of_any(monkeypatch):
 
 def test_ten_megabytes_in_one_line():
     """No newline, and words that are all the same: one line, counted in well under a second."""
-    measured = measure_signals("word " * 2_000_000)
-    assert measured.scalars["rps_doc_word_count"] == 2_000_000
-    assert measured.line_ends.tolist() == [10_000_000]
-    assert measured.scalars["rps_doc_frac_chars_dupe_10grams"] == 1.0
+    spans = signals_of("word " * 2_000_000)
+    assert spans["rps_doc_word_count"] == [(0, 10_000_000, 2_000_000)]
+    assert spans["rps_lines_num_words"] == [(0, 10_000_000, 2_000_000)]
+    assert spans["rps_doc_frac_chars_dupe_10grams"] == [(0, 10_000_000, 1.0)]

@@ -7,6 +7,7 @@ written not even these (`lc_assets.formats.redpajama.signal_lines`).
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import nan
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,8 +23,9 @@ from lc_assets.formats.redpajama.documents import DocumentRecord, id_int, line_r
 from lc_assets.formats.redpajama.lines import decode_json, read_lines, write_json_lines
 from lc_assets.formats.redpajama.signal_lines import BULLET_NEEDS, LineScanner
 from lc_assets.records import distinct
+from lc_assets.text.signals.as_json import spans_as_json
 from lc_assets.text.signals.names import BULLET_LINES, CCNET_SIGNALS, SCALARS, Signals
-from lc_assets.text.signals.signals import MeasuredSignals, bullet_fraction, first_score
+from lc_assets.text.signals.signals import MeasuredTexts, bullet_fraction, first_score
 from lc_assets.text.texts import together
 from lc_assets.vocabulary import Shard
 
@@ -31,6 +33,7 @@ DECODED_FIRST = 500
 """Lines at the beginning of a file that are decoded as JSON, unless the kernel is loaded: a short
 file needs none.
 """
+_FIELDS_OF_CCNET = {name: name.removeprefix("ccnet_") for name in CCNET_SIGNALS}
 BUCKET_SCORES = {"head": 0.0, "middle": 1.0, "tail": 2.0}
 
 
@@ -163,35 +166,46 @@ def write_signals(
         path,
         (
             _record(
-                shard.document_id(line), len(record.raw_content), structs.asdict(record), signals
+                shard.document_id(line),
+                len(record.raw_content),
+                structs.asdict(record),
+                {name: spans for name, spans in signals.items() if name not in CCNET_SIGNALS},
             )
             for line, record, signals in rows
         ),
     )
 
 
-def signals_line(
-    document: CorpusDocument, measured: MeasuredSignals, *, language: str, source_domain: str
+def signals_lines(
+    documents: Sequence[CorpusDocument],
+    measured: MeasuredTexts,
+    source_domains: Sequence[str],
+    *,
+    language: str,
 ) -> bytes:
-    r"""Write the signals of a document of any corpus: a line of JSON, with its newline.
+    r"""Write the signals of some documents of any corpus: a line of JSON of each, with its newline.
 
-    Of fields that the document's record lacks, strings are empty and ``ccnet_*`` signals are left
+    Of fields that a document's record lacks, strings are empty and ``ccnet_*`` signals are left
     out. Floats are printed as msgspec prints them, which is what wrote the published files:
     ``1e-8``, not ``1e-08``.
 
-    >>> from lc_assets.text.signals.signals import measure_signals
-    >>> document, measured = CorpusDocument(id="7", text="Hi."), measure_signals("Hi.")
-    >>> line = signals_line(document, measured, language="en", source_domain="")
+    >>> from lc_assets.text.signals.signals import signals_of_each
+    >>> from lc_assets.text.texts import Texts
+    >>> measured = signals_of_each(Texts(["Hi."]), [""])
+    >>> line = signals_lines([CorpusDocument(id="7", text="Hi.")], measured, [""], language="en")
     >>> line[:19], msgspec.json.decode(line)["quality_signals"]["rps_doc_word_count"]
     (b'{"id":"7","id_int":', [[0, 3, 1]])
     """
-    fields = record_fields(document) | {
-        "url": document.url,
-        "language": language,
-        "source_domain": source_domain,
-    }
-    record = _record(document.id, measured.n_chars, fields, measured.spans())
-    return msgspec.json.encode(record) + b"\n"
+    written = list[bytes]()
+    for document, domain, spans in zip(
+        documents, source_domains, spans_as_json(measured), strict=True
+    ):
+        stated = {"url": document.url, "language": language, "source_domain": domain}
+        fields = record_fields(document) | stated
+        head = msgspec.json.encode(_record(document.id, len(document.text), fields, {}))
+        comma = b"" if head.endswith(b"{}}") else b","
+        written += head[:-2], comma, spans, b"}}\n"
+    return b"".join(written)
 
 
 def record_fields(document: CorpusDocument) -> dict[str, Any]:
@@ -209,7 +223,7 @@ def ccnet_scores(fields: Mapping[str, Any]) -> dict[str, float | None]:
     >>> ccnet_scores({"nlines": 1, "bucket": "middle"})["ccnet_bucket"]
     1.0
     """
-    found = {name: fields.get(name.removeprefix("ccnet_")) for name in CCNET_SIGNALS}
+    found = {name: fields.get(field) for name, field in _FIELDS_OF_CCNET.items()}
     if isinstance(bucket := found["ccnet_bucket"], str):
         found["ccnet_bucket"] = BUCKET_SCORES.get(bucket)
     return {name: None if value is None else as_float(value) for name, value in found.items()}
@@ -218,10 +232,7 @@ def ccnet_scores(fields: Mapping[str, Any]) -> dict[str, float | None]:
 _CCNET_FIELDS = msgspec.json.Decoder(
     msgspec.defstruct(
         "CcnetFields",
-        [
-            (name, Any, None)
-            for name in ("cc_segment", *(name.removeprefix("ccnet_") for name in CCNET_SIGNALS))
-        ],
+        [(name, Any, None) for name in ("cc_segment", *_FIELDS_OF_CCNET.values())],
     )
 )
 
@@ -229,7 +240,7 @@ _CCNET_FIELDS = msgspec.json.Decoder(
 def _record(
     document_id: str, n_chars: int, fields: Mapping[str, Any], signals: Signals
 ) -> dict[str, Any]:
-    """One record of a signals file, in the published order."""
+    """One record of a signals file, in the published order; ``signals`` are all but CCNet's."""
     source, _, _ = document_id.rpartition("/")
     segment = fields["cc_segment"]
     ccnet = {
@@ -248,11 +259,11 @@ def _record(
             "language": fields["language"],
             "snapshot_id": _snapshot(source),
         },
-        "quality_signals": ccnet
-        | {name: spans for name, spans in signals.items() if name not in CCNET_SIGNALS},
+        "quality_signals": {**ccnet, **signals},
     }
 
 
+@lru_cache(maxsize=1 << 10)
 def _snapshot(source: str) -> str:
     try:
         return Shard.parse(source.removesuffix(".json.gz")).snapshot

@@ -33,7 +33,7 @@ from lc_assets.counts import Counts
 from lc_assets.execution.containment import skipping
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.lists.rule_files import rule_on
-from lc_assets.formats.redpajama.signals import signals_line
+from lc_assets.formats.redpajama.signals import signals_lines
 from lc_assets.lake.upstream import with_retries
 from lc_assets.publishing import gzipped, publish
 from lc_assets.sources.settings import source_of_key
@@ -149,7 +149,7 @@ def _as_corpus_document(name: str, document: Document) -> CorpusDocument:
 def _signals_lines(
     documents: Iterable[CorpusDocument], lists: WordLists, extra: Counter[str]
 ) -> Iterator[bytes]:
-    """Each document's line of signals; counts bytes, and the lists that the languages lack."""
+    """Lines of signals; counts bytes, and the lists that the languages lack."""
     for language, group in groupby(documents, key=attrgetter("language")):
         some = list(group)
         domains = [it.source_domain or netloc_of(it.url) for it in some]
@@ -158,8 +158,7 @@ def _signals_lines(
         extra[BYTES] += texts.utf8[1].item(-1)
         extra[WITHOUT_STOP_WORDS] += len(some) * (language not in lists.stop_words)
         extra[WITHOUT_BAD_WORDS] += len(some) * (language not in lists.bad_words)
-        for document, domain, found in zip(some, domains, measured.each(), strict=True):
-            yield signals_line(document, found, language=language, source_domain=domain)
+        yield signals_lines(some, measured, domains, language=language)
 
 
 def netloc_of(url: str) -> str:

@@ -40,7 +40,7 @@ Source: ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data, com
     to the output of that code.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -53,7 +53,6 @@ from lc_assets.text.hashing import WordSet, hash_seed, utf8_of, word_set
 from lc_assets.text.numbering import hash_bytes
 from lc_assets.text.signals.names import (
     BULLET_LINES,
-    LINE_SIGNALS,
     NO_LISTS,
     RULE_SIGNALS,
     TEXT_DOC_SIGNALS,
@@ -99,43 +98,8 @@ _OF_RAW_WORDS = frozenset(
 )
 WORD_SIGNALS = frozenset(TEXT_DOC_SIGNALS) - _OF_RAW_WORDS
 """Signals of normalized words alone, see `measure_words`."""
+_WORD_COUNT = TEXT_DOC_SIGNALS.index("rps_doc_word_count")
 _WORD_SCORES = tuple(place for place in _SCORES if place[1] in WORD_SIGNALS)
-
-
-@distinct
-class MeasuredSignals:
-    """The signals of one document, in columns.
-
-    Attributes:
-        n_chars: of the text; every span of the whole document ends there.
-        scalars: the signals of the whole document by name, rounded, None for a mean over nothing;
-            and `BULLET_LINES`. Signals without a list are absent.
-        line_ends: int64, where each line ends, in characters.
-        line_scores: int64 or float64 of each line, rounded, by name.
-    """
-
-    n_chars: int
-    scalars: Mapping[str, float | None]
-    line_ends: Int64s
-    line_scores: Mapping[str, Int64s | Floats]
-
-    def spans(self) -> dict[str, list[Span]]:
-        """The signals as published: ``{name: [(start, end, score), ...]}``."""
-        whole = {
-            name: [(0, self.n_chars, score)]
-            for name, score in self.scalars.items()
-            if name != BULLET_LINES
-        }
-        ends = self.line_ends.tolist()
-        starts = [0, *ends[:-1]]
-        lines: dict[str, list[Span]] = {
-            name: list(zip(starts, ends, self.line_scores[name].tolist(), strict=False))
-            for name in LINE_SIGNALS
-        }
-        if not ends:
-            lines[_BULLETS] = [(0, self.n_chars, None)]
-        found: dict[str, list[Span]] = {**whole, **lines}
-        return {name: found[name] for name in RULE_SIGNALS if name in found}
 
 
 def signals_of(
@@ -157,18 +121,8 @@ def signals_of(
     >>> signals["rps_doc_word_count"], signals["rps_lines_num_words"]
     ([(0, 25, 6)], [(0, 13, 3), (13, 25, 3)])
     """
-    return measure_signals(text, lists, language=language, source_domain=source_domain).spans()
-
-
-def measure_signals(
-    text: str, lists: WordLists = NO_LISTS, *, language: str = "", source_domain: str = ""
-) -> MeasuredSignals:
-    """Compute the same as `signals_of`, in columns.
-
-    >>> measure_signals("The cat sat.").scalars["rps_doc_mean_word_length"]
-    3.0
-    """
-    return next(signals_of_each(Texts([text]), [source_domain], lists, language=language).each())
+    measured = signals_of_each(Texts([text]), [source_domain], lists, language=language)
+    return {name: spans for name, (spans,) in measured.spans().items()}
 
 
 @distinct
@@ -211,32 +165,51 @@ class MeasuredTexts:
         shares: Floats = n_bullets / (self.texts.n_newlines + 1)
         return np.where(self.line_ends > begins, shares, np.nan)
 
-    def each(self) -> Iterator[MeasuredSignals]:
-        """The signals of each text."""
-        columns = self.columns()
-        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-        begin = 0
-        ends, scores = self.line_ends.tolist(), _of_lines(self.lines, self.shares)
-        for at, (text, end, row) in enumerate(zip(self.texts.texts, ends, rows, strict=True)):
-            scalars = dict(zip(columns, none_for_nan(row), strict=True))
-            scalars["rps_doc_word_count"] = int(scalars["rps_doc_word_count"] or 0)
-            if self.listed is not None:
-                scalars["rps_doc_ut1_blacklist"] = self.listed[at]
-            own = {name: column[begin:end] for name, column in scores.items()}
-            yield MeasuredSignals(len(text), scalars, self.lines[begin:end, ENDS], own)
-            begin = end
+    def spans(self) -> dict[str, list[list[Span]]]:
+        """The signals as published, by name in RedPajama-V2's order: ``[(start, end, score), ...]``
+        of each text.
+        """
+        n_chars, scores = self.texts.n_chars.tolist(), dict[str, Sequence[float | None]]()
+        for name, column in self.columns().items():
+            scores[name] = none_for_nan(column.tolist())
+        scores["rps_doc_word_count"] = self.scores[:, _WORD_COUNT].astype(np.int64).tolist()
+        if self.listed is not None:
+            scores["rps_doc_ut1_blacklist"] = self.listed
+        found = self._spans_of_lines(n_chars) | {
+            name: [[(0, n, score)] for n, score in zip(n_chars, own, strict=True)]
+            for name, own in scores.items()
+        }
+        return {name: found[name] for name in RULE_SIGNALS if name in found}
 
+    @property
+    def line_stops(self) -> Int64s:
+        """int64[lines], where each line ends in its text, in characters."""
+        return self.lines[:, ENDS]
 
-def _of_lines(lines: Int64s, shares: Floats) -> dict[str, Int64s | Floats]:
-    """Scores of lines by name."""
-    return {
-        "rps_lines_ending_with_terminal_punctution_mark": lines[:, TERMINAL].astype(np.float64),
-        "rps_lines_javascript_counts": lines[:, JAVASCRIPT].astype(np.float64),
-        "rps_lines_num_words": lines[:, WORDS],
-        "rps_lines_numerical_chars_fraction": shares[:, 0],
-        _BULLETS: lines[:, BULLETS].astype(np.float64),
-        "rps_lines_uppercase_letter_fraction": shares[:, 1],
-    }
+    def scores_of_lines(self) -> dict[str, Int64s | Floats]:
+        """The signals of lines, int64 or float64[lines] by name."""
+        return {
+            "rps_lines_ending_with_terminal_punctution_mark": self.lines[:, TERMINAL].astype(
+                np.float64
+            ),
+            "rps_lines_javascript_counts": self.lines[:, JAVASCRIPT].astype(np.float64),
+            "rps_lines_num_words": self.lines[:, WORDS],
+            "rps_lines_numerical_chars_fraction": self.shares[:, 0],
+            _BULLETS: self.lines[:, BULLETS].astype(np.float64),
+            "rps_lines_uppercase_letter_fraction": self.shares[:, 1],
+        }
+
+    def _spans_of_lines(self, n_chars: Sequence[int]) -> dict[str, list[list[Span]]]:
+        begins, stops = np.append(0, self.line_ends[:-1]), self.line_stops
+        starts = np.append(0, stops[:-1])[: len(stops)]
+        starts[begins[begins < len(stops)]] = 0
+        ranges = list(zip(begins.tolist(), self.line_ends.tolist(), strict=True))
+        found = dict[str, list[list[Span]]]()
+        for name, scores in self.scores_of_lines().items():
+            spans = list(zip(starts.tolist(), stops.tolist(), scores.tolist(), strict=True))
+            found[name] = [spans[begin:end] for begin, end in ranges]
+        bullets = zip(found[_BULLETS], n_chars, strict=True)
+        return found | {_BULLETS: [own or [(0, n, None)] for own, n in bullets]}
 
 
 def signals_of_each(
