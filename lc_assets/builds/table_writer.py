@@ -9,6 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 COMPRESSION = "zstd"
+"""At Arrow's level, 1. Of texts, lz4 takes 0.8 of the time and 1.5 times the space, levels -1 to -5
+0.8 to 1.2 and 1.4 to 1.7; reading is 0.06 to 0.02 CPU-seconds faster for 88 MB.
+"""
 GROUP_BYTES = 32 << 20
 """Bytes of lines with which a row group ends: what is more is one document's."""
 

@@ -1,0 +1,109 @@
+"""The parts of a snapshot's chain that nothing spares: each by itself, over what a built lake holds,
+without tables, checks and digests around it.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from isal import igzip
+
+from lc_assets.builds.checks import documents_files
+from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.table_writer import COMPRESSION
+from lc_assets.formats.arrays.chunks import padded, plan_rows
+from lc_assets.formats.arrays.flat import BLOSC, CHUNK, FILL
+from lc_assets.formats.arrays.grid import GridReader, encode_shard, plan_bands
+from lc_assets.formats.tokenizers.named import tokenizer_of
+from lc_assets.lake.lake import Lake
+from lc_assets.stages.tokens.tokenized_text import read_texts
+from lc_assets.text.duplicates.keys import shingles_each
+from lc_assets.text.duplicates.minhash import FAST, signatures_each
+from lc_assets.text.folding import normalized_each
+from lc_assets.text.texts import parts
+from lc_assets.vocabulary import SPLITS, SnapshotId
+
+PAGE_BYTES = 1 << 20
+GUNZIP, ZSTD, MINHASH, BPE, ROWS, FLAT = (
+    *("gunzip", "zstd of kept texts", "MinHash", "BPE", "coding of rows"),
+    "coding of the flat copy",
+)
+PREFIXES = {
+    "filtered": (
+        ("raw_snapshot", "filtered_documents"),
+        (GUNZIP, ZSTD),
+    ),
+    "json.gz to rows, without deduplication": (
+        ("raw_snapshot", "filtered_documents", "token_documents", "token_grid"),
+        (GUNZIP, ZSTD, BPE, ROWS),
+    ),
+    "the whole chain": ((), (GUNZIP, ZSTD, MINHASH, BPE, ROWS, FLAT)),
+}
+"""Stages of the chain, by default all, and the parts that they cannot do without."""
+
+
+def bare_parts(
+    lake: Lake, recipe: Recipe, snapshot: SnapshotId, gz: list[Path]
+) -> dict[str, float]:
+    """CPU seconds of each part, by name.
+
+    Args:
+        lake: holds the snapshot's stages.
+        recipe: by which they were built.
+        snapshot: of RedPajama-V2.
+        gz: the snapshot's gzipped files.
+    """
+    kept = documents_files(lake.partition("filtered_documents", snapshot).require().folder)
+    read = (read_texts(path, ["raw_content"], PrivacySettings()) for path in kept)
+    texts = [some.tokenized for table in read for some in table]
+    grid = lake.partition("token_grid", snapshot).require().folder
+    readers = [GridReader(grid / f"{split}.zarr") for split in SPLITS]
+    rows = [(reader.layout, reader.read()) for reader in readers]
+    codec, tokenizer = pa.Codec(COMPRESSION), tokenizer_of(recipe.token_documents.tokenizer)
+    least = recipe.token_documents.min_tokens
+
+    def compress() -> None:
+        for data, _ in texts:
+            for page in plan_rows(len(data), PAGE_BYTES):
+                codec.compress(data[page.start : page.stop], asbytes=True)
+
+    def sign() -> None:
+        for some in texts:
+            normalized = normalized_each(*some)
+            signatures_each(*normalized, FAST, shingles_each(*normalized, FAST.shingles))
+
+    def encode() -> None:
+        for text in (text for some in texts for text in parts(*some)):
+            if len(text) >= least:
+                tokenizer.encode(text.tobytes())
+
+    def code() -> None:
+        for layout, ids in rows:
+            for block in plan_bands(layout):
+                list(encode_shard(ids[block.start : block.stop], layout))
+
+    def code_flat() -> None:
+        for _, ids in rows:
+            for block in plan_rows(len(ids), CHUNK[0]):
+                for tokens in plan_rows(ids.shape[1], CHUNK[1]):
+                    chunk = ids[block.start : block.stop, tokens.start : tokens.stop]
+                    BLOSC.encode(padded(np.asarray(chunk, "<u2"), CHUNK, FILL))
+
+    works = {GUNZIP: lambda: sum(map(unpacked, gz)), ZSTD: compress, MINHASH: sign, BPE: encode}
+    works |= {ROWS: code, FLAT: code_flat}
+    return {name: _cpu_seconds(work) for name, work in works.items()}
+
+
+def unpacked(path: Path) -> int:
+    """Bytes of a gzipped file's content, read without keeping it."""
+    with igzip.open(path) as stream:
+        return sum(map(len, iter(lambda: stream.read(1 << 18), b"")))
+
+
+def _cpu_seconds(work: Callable[[], object]) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
