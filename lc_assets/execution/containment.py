@@ -2,7 +2,7 @@
 
 A parser of untrusted bytes may loop, allocate or crash inside C, where nothing in its process can
 stop it. So a function that is marked `contained` runs in worker processes (`TaskPolicy` has the
-limits), and states which document it is processing in eight bytes of memory that it shares with the
+limits), and states which document it is processing in a few bytes of memory, shared with the
 process that waits for it::
 
     @contained
@@ -16,7 +16,9 @@ That process looks at all its workers ten times a second. It kills one that is o
 the task again with that document skipped, ``skipped`` being the reason to count. Numbers must mean
 the same documents in each attempt, and what is imported or compiled at its first use should be used
 once before the first document. Between documents nothing is attributed: time that passes there
-(waiting for a network, writing a file) is limited by ``TaskPolicy.seconds`` alone.
+(waiting for a network, writing a file) is limited by ``TaskPolicy.seconds`` alone. Where a worker
+is lost at short documents that it processes together (`at_documents`), the next processes each
+alone.
 
 Memory is the anonymous resident memory of the worker, as Linux reports it (elsewhere it is not
 limited). An address space limit (``RLIMIT_AS``) would be exact, but it counts what is mapped, not
@@ -31,7 +33,7 @@ import ctypes
 import functools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.context import BaseContext
 from pathlib import Path
@@ -58,7 +60,7 @@ class _Here:
     __slots__ = ("cell", "skips")
 
     def __init__(self) -> None:
-        self.cell = _numbers_of((ctypes.c_longlong * 2)(_NO_DOCUMENT, 0))
+        self.cell = _numbers_of((ctypes.c_longlong * 3)(_NO_DOCUMENT, 0, _NO_DOCUMENT))
         self.skips: Skips = {}
 
 
@@ -69,12 +71,25 @@ def _numbers_of(cell: Any) -> memoryview:
 _HERE = _Here()
 
 
-def at_document(number: int) -> str:
+def at_document(number: int, last: int = _NO_DOCUMENT) -> str:
     """State that a document is being processed from here on, without limits, so that the loss of
-    the worker is attributed to it; return the reason to skip it, or "".
+    the worker is attributed to it; or to one of those up to the ``last``. Return the reason to skip
+    it, or "".
     """
+    _HERE.cell[2] = last
     _HERE.cell[0] = number
     return _HERE.skips.get(number, "") if _HERE.skips else ""
+
+
+def at_documents(numbers: Sequence[int]) -> Iterator[slice]:
+    """State that documents are being processed together, all that are yielded: one after the other
+    where a worker was lost at them before.
+    """
+    step = 1 if numbers[0] in _HERE.skips else len(numbers)
+    for start in range(0, len(numbers), step):
+        some = numbers[start : start + step]
+        at_document(some[0], some[-1])
+        yield slice(start, start + step)
 
 
 # A class: takes half the time of a generator's context manager.
@@ -140,8 +155,10 @@ def run_skipping(skips: Skips, function: Any, task: Any, policy: TaskPolicy) -> 
 
 
 def new_cell(context: BaseContext) -> Any:
-    """Shared memory for the document and the process id of one worker."""
-    return context.RawArray(ctypes.c_longlong, [_NO_DOCUMENT, 0])
+    """Shared memory for the document of one worker, its process id, and the last of the documents
+    that it processes together.
+    """
+    return context.RawArray(ctypes.c_longlong, [_NO_DOCUMENT, 0, _NO_DOCUMENT])
 
 
 def enter_worker(cell: Any) -> None:
@@ -179,6 +196,11 @@ class Watched:
     def document_now(self) -> int:
         """Number of the document that it is processing, -1 between documents."""
         return int(self.cell[0])
+
+    @property
+    def last_now(self) -> int:
+        """Number of the last of the documents that it processes together."""
+        return int(self.cell[2])
 
     def check(self) -> str:
         """The limit that the worker exceeds, "" when none."""

@@ -14,7 +14,7 @@ a queue grows with the number of tasks.
 import errno
 import faulthandler
 import sys
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -25,7 +25,9 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 Handle = TypeVar("Handle")
 Skips = Mapping[int, str]
-"""Why documents of a task are skipped, by their numbers."""
+"""Why documents of a task are skipped, by their numbers; without a reason a document, and those
+that were processed together with it, are processed one by one.
+"""
 
 MEBIBYTE = 1 << 20
 LONGEST_PAUSE = 60.0
@@ -117,12 +119,15 @@ class Lost(NamedTuple):
         departed: whether its whole machine was lost.
         document: number of the document it was processing; -1 when it was between documents.
         limit: which limit that document exceeded; "" when the worker died for another reason.
+        last: number of the last of the documents that were processed together with that one; -1 for
+            none.
     """
 
     why: str
     departed: bool = False
     document: int = -1
     limit: str = ""
+    last: int = -1
 
 
 OUT_OF_MEMORY = Lost("ran out of memory")
@@ -196,8 +201,8 @@ class _Losses:
     def __init__(self, task: Any, *, may_skip: bool) -> None:
         self.task, self._may_skip = task, may_skip
         self.skips: dict[int, str] = {}
-        self._deaths = self._departures = 0
-        self._suspects: Counter[int] = Counter()
+        self._deaths = self._departures = self._n_skipped = 0
+        self._suspects: list[tuple[int, int]] = []
 
     def add(self, lost: Lost, policy: TaskPolicy) -> None:
         """Record a loss; ``skips`` then has the documents to skip in the next attempt.
@@ -210,29 +215,36 @@ class _Losses:
             self._require(self._departures < policy.departures, self._departures, "machines", lost)
             return
         self._deaths += 1
-        self._suspects[lost.document] += 1
+        is_alone = lost.last <= lost.document
+        self._suspects.append((lost.document, max(lost.document, lost.last)))
         # A loss without a known reason is attributed to a document when it happens there again.
-        repeated = self._suspects[lost.document] >= policy.deaths
-        is_known = lost.document >= 0 and lost.document not in self.skips
+        n_losses = sum(first <= lost.document <= last for first, last in self._suspects)
+        repeated = is_alone and n_losses >= policy.deaths
+        is_known = lost.document >= 0 and not self.skips.get(lost.document)
         if self._may_skip and is_known and (lost.limit or repeated):
             self._skip(lost, policy)
             self._deaths = 0
         self._require(self._deaths < policy.deaths, self._deaths, "workers", lost)
+        if not is_alone:
+            self.skips.setdefault(lost.document, "")
 
     def _skip(self, lost: Lost, policy: TaskPolicy) -> None:
         reason = lost.limit or "killed its worker"
-        if len(self.skips) >= policy.skipped:
-            before = f", after {len(self.skips):,} others" if self.skips else ""
+        if self._n_skipped >= policy.skipped:
+            before = f", after {self._n_skipped:,} others" if self._n_skipped else ""
             raise WorkerDied(
                 f"{self.task}: document {lost.document:,} {reason}{before}; at most "
                 f"{policy.skipped:,} per task may be skipped for that. Remove these documents, or "
                 "raise the limit. What is done stays done"
             )
         self.skips[lost.document] = f"skipped: {reason}"
+        self._n_skipped += 1
 
     def _require(self, holds: bool, number: int, what: str, lost: Lost) -> None:
         if not holds:
             where = f" at document {lost.document:,}" if lost.document >= 0 else ""
+            if lost.last > lost.document:
+                where = f" at one of documents {lost.document:,} to {lost.last:,}"
             raise WorkerDied(
                 f"{self.task} cost {number} {what}{where}: the last {lost.why}. What is done stays "
                 "done"

@@ -169,7 +169,8 @@ class _Processes:
                 return Lost(watched.limit, document=watched.document, limit=watched.limit)
             seconds = time.monotonic() - assignment.started
             document = watched.document_now
-            killed = Lost(KILLED + ("" if document >= 0 else AT_IMPORT), document=document)
+            why = KILLED + ("" if document >= 0 else AT_IMPORT)
+            killed = Lost(why, document=document, last=watched.last_now)
             return ended_after(seconds, self.policy, otherwise=killed)
         except MemoryError:
             return OUT_OF_MEMORY

@@ -10,12 +10,13 @@ import pytest
 from lc_assets.counts import Counts
 from lc_assets.errors import WorkerDied
 from lc_assets.execution.containment import contained, is_contained, processing, skipping
-from lc_assets.execution.executor import TaskPolicy
+from lc_assets.execution.executor import Lost, TaskPolicy, _Losses
 from lc_assets.execution.local import LocalExecutor
 from lc_assets_tests.execution.hostile import (
     Documents,
     note_and_forget,
     note_documents,
+    note_together,
     process_documents,
 )
 
@@ -103,6 +104,29 @@ def test_a_document_without_limits_that_kills_workers_is_named_or_skipped(tmp_pa
     assert shard.attempts == 2
     ((_, counts),) = executor.run(skipping(note_documents), [shard], what="documents")
     assert counts == Counts(seen=3, kept=2, dropped={"skipped: killed its worker": 1})
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_of_documents_that_are_processed_together_the_one_that_kills_is_named_or_skipped(
+    tmp_path, workers
+):
+    """At the second attempt each is alone; the others are kept."""
+    executor = LocalExecutor(workers=workers, apart=True)
+    shard = Documents("shard", ("fine",) * 5 + ("crash", "fine"), tmp_path)
+    with pytest.raises(WorkerDied, match=r"^shard cost 2 workers at document 5: the last was kill"):
+        list(executor.run(note_together, [shard], what="documents"))
+    assert shard.attempts == 2
+    ((_, counts),) = executor.run(skipping(note_together), [shard], what="documents")
+    assert counts == Counts(seen=7, kept=6, dropped={"skipped: killed its worker": 1})
+
+
+def test_documents_that_kill_no_worker_alone_are_named_together():
+    lost = Lost("was killed", document=3, last=5)
+    losses = _Losses("shard", may_skip=True)
+    losses.add(lost, TaskPolicy())
+    assert losses.skips == {3: ""}
+    with pytest.raises(WorkerDied, match=r"^shard cost 2 workers at one of documents 3 to 5: the "):
+        losses.add(lost, TaskPolicy())
 
 
 def test_a_document_that_kills_workers_although_it_is_skipped_ends_the_run(tmp_path):

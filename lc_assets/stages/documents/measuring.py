@@ -16,7 +16,7 @@ from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import ModelSettings
 from lc_assets.builds.settings.documents import FilteringSettings, ListSettings
 from lc_assets.errors import BadInput
-from lc_assets.execution.containment import at_document
+from lc_assets.execution.containment import at_documents
 from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.lists.models import open_models
 from lc_assets.formats.lists.rule_files import read_rules, rule_on, with_thresholds
@@ -181,15 +181,15 @@ def record_offers(record: Document, rules: RuleSet, *, copies: bool = False) -> 
 
 
 def in_batches(documents: Iterable[Numbered]) -> Iterator[list[Numbered]]:
-    """Split documents into batches that are measured together. Of a batch the worker states the
-    first document as the one that it is processing; a long one has a batch of its own.
+    """Split documents into batches that are measured together, which the worker states; a long one
+    has a batch of its own, and so has each where a worker was lost at its batch before.
 
     Args:
         documents: tuples that begin with a number and end with a document, or what is in its place.
     """
     for batch in together(documents, lambda numbered: _n_chars(numbered[-1])):
-        at_document(batch[0][0])
-        yield batch
+        for some in at_documents([numbered[0] for numbered in batch]):
+            yield batch[some]
 
 
 def _n_chars(found: object) -> int:

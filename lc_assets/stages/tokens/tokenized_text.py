@@ -19,7 +19,7 @@ from lc_assets.builds.recipe import Recipe, plain
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.table_writer import GROUP_BYTES
 from lc_assets.builds.tables import in_utf8, opened_table, require_columns
-from lc_assets.execution.containment import at_document
+from lc_assets.execution.containment import at_documents
 from lc_assets.formats.parquet.opening import batches_of
 from lc_assets.formats.unpacking import require_small
 from lc_assets.text.privacy.replacing import Replaced, replace_personal
@@ -101,16 +101,17 @@ def read_texts(
             n_lines = _BYTES_AT_ONCE * facts.num_rows // max(facts.total_byte_size, 1)
             n_lines = min(max(n_lines, _TEXTS_AT_ONCE), _MOST_AT_ONCE)
             for batch in batches_of(file, group, n_lines, read):
-                wanted = batch
+                wanted, places = batch, np.arange(number, number + batch.num_rows)
                 if only is not None:
-                    wanted = batch.filter(pa.array(only[number : number + batch.num_rows]))
+                    wanted = batch.filter(pa.array(only[places]))
+                    places = places[only[places]]
                 column = in_utf8(wanted.select(["raw_content"]), "raw_content")["raw_content"]
                 for start, stop in _together(_utf8_of(column)[1]):
-                    at_document(number + start)
-                    lines = wanted.slice(start, stop - start)
-                    raw = _utf8_of(column.slice(start, stop - start))
-                    tokenized = _tokenized(lines, privacy) if privacy.replace else raw
-                    yield SomeTexts(lines.select(list(columns)), raw, tokenized)
+                    for some in at_documents(places[start:stop].tolist()):
+                        lines = wanted[start:stop][some]
+                        raw = _utf8_of(column[start:stop][some])
+                        tokenized = _tokenized(lines, privacy) if privacy.replace else raw
+                        yield SomeTexts(lines.select(list(columns)), raw, tokenized)
                 number += batch.num_rows
 
 
