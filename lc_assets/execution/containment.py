@@ -40,6 +40,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lc_assets.execution.executor import Skips, TaskPolicy, run_task
+from lc_assets.memory import anonymous_bytes
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -47,7 +48,6 @@ WATCH_SECONDS = 0.1
 """How often workers are checked: 20 µs each."""
 
 _NO_DOCUMENT = -1
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _CONTAINED = "_is_contained"
 _SKIPPING = "_is_skipping"
 
@@ -213,12 +213,3 @@ class Watched:
         elif n_bytes and self.process and anonymous_bytes(self.process) > n_bytes:
             self.limit = f"needed more than {n_bytes:,} bytes"
         return self.limit
-
-
-def anonymous_bytes(process: int) -> int:
-    """Anonymous resident memory of a process; 0 when it has ended, or not on Linux."""
-    try:
-        words = Path(f"/proc/{process}/statm").read_text().split()
-    except OSError:
-        return 0
-    return (int(words[1]) - int(words[2])) * _PAGE_BYTES

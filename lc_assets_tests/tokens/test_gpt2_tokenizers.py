@@ -6,7 +6,13 @@ from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.gpt2 import build_gigatoken, gpt2_tokenizer
-from lc_assets.tokens.tokenizers import GigatokenTokenizer, disagreement, escape, without_surrogates
+from lc_assets.tokens.tokenizers import (
+    KEPT_BYTES,
+    GigatokenTokenizer,
+    disagreement,
+    escape,
+    without_surrogates,
+)
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT, PIECES
 
@@ -142,6 +148,24 @@ def test_memory_of_words_is_forgotten_in_time(texts, rebuild_after_bytes):
     longest = max((len(text.encode()) for text in texts), default=0)
     assert all(encoder.n_bytes < rebuild_after_bytes + longest for encoder in built)
     assert len(built) <= 1 + sum(len(text.encode()) for text in texts) // rebuild_after_bytes
+
+
+def test_words_are_kept_while_the_process_does_not_grow():
+    """Beyond the least that it held since: it may have held a long text before."""
+    held, built = iter([900, 300, 350, 427, 428, 428, 555]), list[Encoder]()
+    tokenizer = GigatokenTokenizer(
+        lambda: built.append(Encoder()) or built[-1],
+        name="x",
+        vocab_size=256,
+        eot=0,
+        rebuild_after_bytes=2,
+        held=lambda: next(held) * (KEPT_BYTES // 128),
+    )
+    n_built = []
+    for _ in range(6):
+        tokenizer.encode("ab")
+        n_built.append(len(built))
+    assert n_built == [1, 1, 1, 2, 2, 2]
 
 
 def test_a_rebuilt_tokenizer_goes_on_alike():

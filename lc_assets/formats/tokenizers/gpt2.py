@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.memory import anonymous_bytes
 from lc_assets.tokens.tokenizers import GigatokenTokenizer, TiktokenTokenizer, Tokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 
@@ -57,7 +58,11 @@ def gpt2_tokenizer(fast: bool = True) -> Tokenizer:
 @functools.cache
 def _fast() -> GigatokenTokenizer:
     return GigatokenTokenizer(
-        build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT
+        build_gigatoken,
+        name="gpt2",
+        vocab_size=GPT2_VOCAB_SIZE,
+        eot=GPT2_EOT,
+        held=anonymous_bytes,
     )
 
 

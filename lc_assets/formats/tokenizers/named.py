@@ -44,6 +44,7 @@ from lc_assets.formats.tokenizers.gpt2 import (
     gpt2_tokenizer,
     rank_file,
 )
+from lc_assets.memory import anonymous_bytes
 from lc_assets.packing.cutting import flags_of
 from lc_assets.tokens.tokenizers import (
     GigatokenTokenizer,
@@ -213,7 +214,11 @@ def _tokenizer(vocabulary: Vocabulary, setting: str, fast: bool) -> Tokenizer:
             return file
         build = file.build_fast
     return GigatokenTokenizer(
-        build, name=vocabulary.name, vocab_size=vocabulary.n_ids, eot=vocabulary.eot
+        build,
+        name=vocabulary.name,
+        vocab_size=vocabulary.n_ids,
+        eot=vocabulary.eot,
+        held=anonymous_bytes,
     )
 
 
