@@ -42,12 +42,13 @@ collect_ignore = ["maxtext_peer.py"]
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Run the whole suite in up to four processes, two gigabytes each; run a part of it,
-    benchmarks, and whatever prints (``-s``) in this process.
+    """Run the whole suite in one process more than there are processors, since tests wait a fifth of
+    their time, and in up to four, two gigabytes each; run a part of it, benchmarks, and whatever
+    prints (``-s``) in this process.
     """
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     alone = _wants_benchmarks(config) or config.option.capture == "no"
-    return min(os.cpu_count() or 1, 4) if whole and not alone else 0
+    return min((os.cpu_count() or 1) + 1, 4) if whole and not alone else 0
 
 
 def pytest_collection_finish() -> None:

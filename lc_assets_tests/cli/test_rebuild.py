@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from lc_assets.definitions import ASSET_OF
-from lc_assets.errors import CorruptFile
+from lc_assets.errors import CorruptFile, WorkerDied
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.tokens import token_documents as tokenizing
 from lc_assets.vocabulary import Shard
@@ -189,7 +189,10 @@ def test_through_dagster_a_failure_is_named_with_its_run(rebuild, monkeypatch, t
 
 @pytest.mark.parametrize("through_dagster", [False, True])
 def test_a_shard_that_takes_too_long_is_ended(rebuild, monkeypatch, tmp_path, through_dagster):
-    """By a limit in the environment that no shard keeps: the run fails and names the shard."""
+    """By a limit in the environment that no shard keeps: the run fails and names the shard; Dagster
+    tries once more.
+    """
+    monkeypatch.setattr("lc_assets.orchestration.resources.RETRIES", {WorkerDied: (1, 0)})
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("LC_TASK_SECONDS", "0.0001")
     home = ("--dagster-home", tmp_path / "home") if through_dagster else ()

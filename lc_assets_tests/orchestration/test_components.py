@@ -270,7 +270,7 @@ def test_a_run_in_a_process_of_its_own_has_the_joined_recipe(empty, tmp_path):
     assert {name: one.seed for name, one in recorded.blended_mix.items()} == {"equal": 3}
 
 
-def test_dg_shows_the_chain_in_an_empty_project_and_names_wrong_keys(empty):
+def test_dg_names_wrong_keys(empty):
     """Where dagster-dg-cli is installed. ``dg check yaml`` looks at one component of each type."""
     pytest.importorskip("dagster_dg_cli")
     folder, said = empty
@@ -288,6 +288,13 @@ def test_dg_shows_the_chain_in_an_empty_project_and_names_wrong_keys(empty):
     assert "attributes.method 'bestfitt' is not one of ['bestfit', 'concat'" in words
     assert "'name' is a required property" in words
     assert "attributes.seed" not in words
+
+
+@pytest.mark.slow
+def test_dg_shows_the_chain_in_an_empty_project(empty):
+    """By each of its commands, every one of which loads Dagster and the chain anew."""
+    pytest.importorskip("dagster_dg_cli")
+    folder, said = empty
     rows = (PackedRows, {"row_tokens": 8192, "megatron": "rows", "similar": {"neighbours": 5}})
     declare(folder / "all", CHAIN, rows, (Mix, {"name": "all", "parts": {"packed_rows": 1}}))
     assert said(DG, "check", "yaml") == (0, "All component YAML validated successfully.\n")

@@ -258,8 +258,8 @@ def run(n_steps, *, compared_every, root=None):
 
 
 def test_some_histories(tmp_path):
-    """A hundred steps; every 25th is compared with a build from nothing."""
-    assert run(100, compared_every=25, root=tmp_path).steps >= 100
+    """Forty steps; every tenth is compared with a build from nothing."""
+    assert run(40, compared_every=10, root=tmp_path).steps >= 40
 
 
 @pytest.mark.slow
