@@ -111,11 +111,17 @@ def as_dtype(ids: Integers, dtype: np.dtype[Any]) -> Array:
         Mismatch: if an id is outside the dtype's range.
         BadInput: if ``ids`` or ``dtype`` is not of integers.
     """
+    if ids.dtype == dtype and dtype.kind in "ui":
+        return ids
     if ids.dtype.kind not in "ui" or dtype.kind not in "ui":
         raise BadInput(f"token ids must be integers, got {ids.dtype} to be stored as {dtype}")
-    if ids.size and not np.can_cast(ids.dtype, dtype):
-        _check_range(0 if ids.dtype.kind == "u" else int(ids.min()), int(ids.max()), dtype)
+    if ids.size and not _fits(ids.dtype, dtype):
+        lowest = 0 if ids.dtype.kind == "u" else int(ids.min())
+        _check_range(lowest, int(np.maximum.reduce(ids, axis=None)), dtype)
     return ids.astype(dtype, copy=False)
+
+
+_fits = functools.cache(np.can_cast)
 
 
 def _check_range(lowest: int, highest: int, dtype: np.dtype[Any]) -> None:

@@ -20,6 +20,7 @@ from lc_assets.builds.settings.documents import (
     SignatureSettings,
 )
 from lc_assets.builds.settings.rows import TokenizingSettings
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.vocabulary import NO_RULES
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
@@ -127,6 +128,17 @@ def test_a_command_against_copying_its_input(pages, tmp_path, command, floor, re
     assert built.counts.seen == len((folder / "many.jsonl").read_text().splitlines())
     say(request.node.callspec.id, megabytes, "MB of text", seconds, copying=copying)
     assert seconds * floor < copying
+
+
+def test_tokenizing_against_the_tokenizer_alone(pages, tmp_path):
+    """Which encodes the same texts, in memory, one by one, and is the bound; words seen before."""
+    folder, megabytes = pages
+    seconds, _ = net_seconds(tokenized, folder, tmp_path)
+    lines = (folder / "many.jsonl").read_text().splitlines()
+    texts, encode = [json.loads(line)["text"].encode() for line in lines], gpt2_tokenizer().encode
+    alone, _ = cpu_seconds(lambda _: [encode(text) is None for text in texts])
+    say("tokenize", megabytes, "MB of text", seconds, tokenizer_alone=alone)
+    assert seconds < 10 * alone
 
 
 @pytest.mark.network

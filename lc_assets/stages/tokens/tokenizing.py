@@ -4,7 +4,8 @@ and a table of the documents.
 Texts are encoded by the fast tokenizer; the reference tokenizer (tiktoken, tokenizers or
 sentencepiece) also encodes the beginnings of some documents of every shard. If any ids differ, the
 whole shard is tokenized by the reference, so the ids are the reference's in any case. Personal data
-are replaced before that when ``[token_documents.privacy]`` names kinds, and counted by kind.
+are replaced before that when ``[token_documents.privacy]`` names kinds, and counted by kind. Some
+documents are read, then encoded, then written: each step takes a third longer one by one.
 """
 
 import contextlib
@@ -29,6 +30,7 @@ from lc_assets.builds.tables import (
 )
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, LcError, Mismatch
+from lc_assets.execution.containment import at_document
 from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.formats.tokenizers.golden import page_digest
 from lc_assets.formats.tokenizers.named import tokenizer_of
@@ -37,6 +39,7 @@ from lc_assets.records import record
 from lc_assets.stages.documents.dropping import dropped_line
 from lc_assets.stages.tokens.tokenized_text import text_digest, tokenized_utf8
 from lc_assets.stages.tokens.tokenizing_tasks import SUFFIXES, TERMS, TokenizeTask, table_of
+from lc_assets.text.texts import CHARS_TOGETHER, together
 from lc_assets.tokens.dtypes import memory_dtype, stored_dtype
 from lc_assets.tokens.tokenizers import (
     Tokenizer,
@@ -59,6 +62,8 @@ UNCHECKED = "files not checked by a reference tokenizer"
 PAGE = "files by the golden page "
 """Before the digest of the page's ids (`lc_assets.formats.tokenizers.golden`)."""
 
+Encoded = tuple[list[Array], str, int | None]
+"""The ids of a document, see `sequences_of`."""
 CHECKED_FIRST = 4
 """Documents at the beginning of a shard that are all checked."""
 CHECKED_CHARS = 20_000
@@ -126,6 +131,7 @@ class _Document:
 
     Attributes:
         line: what all tables have of it.
+        place: in the table, from 0.
         number: of the documents that are not removed, from 0; -1 of a removed one.
         reason: why it is removed, if it is.
         content: the text to be tokenized, in UTF-8.
@@ -134,6 +140,7 @@ class _Document:
     """
 
     line: dict[str, Any]
+    place: int
     number: int = -1
     reason: str = ""
     content: bytes = b""
@@ -143,9 +150,10 @@ class _Document:
 
 def _documents(task: TokenizeTask) -> Iterator[_Document]:
     settings, columns, number = task.settings, [*IDENTITY, "raw_content", *task.fields], 0
-    for line in read_lines(task.documents, columns, utf8="raw_content"):
+    lines = read_lines(task.documents, columns, utf8="raw_content")
+    for place, line in enumerate(lines):
         if reason := task.removed.get(line["id"], ""):
-            yield _Document(line=line, reason=reason)
+            yield _Document(line=line, place=place, reason=reason)
             continue
         content, replaced = tokenized_utf8(line, settings.privacy)
         del line["raw_content"]
@@ -153,6 +161,7 @@ def _documents(task: TokenizeTask) -> Iterator[_Document]:
         line["tokenized_digest"] = task.digests.get(line["id"]) or text_digest(content)
         yield _Document(
             line=line,
+            place=place,
             number=number,
             content=content,
             escaped=escaped_utf8(content, settings.text_encoding),
@@ -178,9 +187,9 @@ class _Output(contextlib.ExitStack):
         self._encoders, settings = encoders, task.settings
         tokenizer = encoders.tokenizer
         has_end = settings.append_eod and tokenizer.eot is not None
-        ends = [tokenizer.eot] if has_end else []
-        self._end = np.array(ends, memory_dtype(tokenizer.vocab_size))
-        self._n_chars, self._n_kept = 0, 0
+        dtype = memory_dtype(tokenizer.vocab_size)
+        self._end = [np.array([tokenizer.eot], dtype)] if has_end else []
+        self._n_chars = self._n_kept = 0
         self._dropped, self._replaced = Counter[str](), Counter[str]()
         path, dtype = task.folder / task.name, stored_dtype(tokenizer.vocab_size, settings.dtype)
         self._megatron = self.enter_context(MegatronWriter.publishing(path, dtype))
@@ -190,39 +199,49 @@ class _Output(contextlib.ExitStack):
             for suffix, columns in ((DOCUMENTS_SUFFIX, schema), (DROPPED_SUFFIX, DROPPED))
         )
 
-    def add(self, document: _Document) -> None:
-        """Encode and write a document; an error is kept."""
+    def add(self, documents: Sequence[_Document]) -> None:
+        """Encode and write some documents; an error is kept."""
         if self.error is not None:
             return
         try:
-            self._add(document)
+            self._write(documents, [self._encoded(document) for document in documents])
         except (LcError, _TokenizersDiffer) as error:
             self.error = error
             self.__exit__(type(error), error, error.__traceback__)
 
-    def _add(self, document: _Document) -> None:
-        reason, value, settings = document.reason, None, self.task.settings
-        if not reason:
-            self._n_chars += document.line["n_chars"]
-            if document.replaced:
-                self._replaced.update(document.replaced)
-            tokenizer, reference = self._encoders.tokenizer, self._encoders.reference
-            if reference is not None and _is_checked(document.number):
-                _require_agreement(tokenizer, reference, document.escaped)
-            sequences, reason, value = sequences_of(document.escaped, tokenizer, settings)
-        if reason:
-            self._dropped[reason] += 1
-            self._others.add(dropped_line(document.line, reason, value))
-            return
-        if len(self._end):
-            sequences[-1] = np.concatenate([sequences[-1], self._end])
-        lengths = [*map(len, sequences)]
-        self._megatron.add_documents(sequences, lengths, together=True)
-        line = {**document.line, "document": self._n_kept, "n_tokens": sum(lengths)}
-        if self.task.terms:
-            line |= _terms(document.content)
-        self._kept.add(line)
-        self._n_kept += 1
+    def _encoded(self, document: _Document) -> Encoded:
+        at_document(document.place)
+        if document.reason:
+            return [], document.reason, None
+        tokenizer, reference = self._encoders.tokenizer, self._encoders.reference
+        if reference is not None and _is_checked(document.number):
+            _require_agreement(tokenizer, reference, document.escaped)
+        return sequences_of(document.escaped, tokenizer, self.task.settings)
+
+    def _write(self, documents: Sequence[_Document], encoded: Sequence[Encoded]) -> None:
+        parts, lengths = list[Array](), list[int]()
+        for document, (sequences, reason, value) in zip(documents, encoded, strict=True):
+            if not document.reason:
+                self._n_chars += document.line["n_chars"]
+                for kind, n in document.replaced.items():
+                    self._replaced[kind] += n
+            if reason:
+                self._dropped[reason] += 1
+                self._others.add(dropped_line(document.line, reason, value))
+                continue
+            own = [*map(len, sequences)]
+            own[-1] += len(self._end)
+            parts += sequences + self._end
+            lengths += own
+            if self.task.settings.split_sentences:
+                self._megatron.add_documents(parts, lengths, together=True)
+                parts, lengths = [], []
+            line = {**document.line, "document": self._n_kept, "n_tokens": sum(own)}
+            if self.task.terms:
+                line |= _terms(document.content)
+            self._kept.add(line)
+            self._n_kept += 1
+        self._megatron.add_documents(parts, lengths)
 
     def finish(self, _task: TokenizeTask | None = None) -> Counts:
         """Publish the files.
@@ -285,10 +304,11 @@ def _tokenize(wanted: Sequence[tuple[TokenizeTask, Encoders]]) -> Counts:
     """Write a shard by the tokenizers of several tasks; return the counts of the first one."""
     with contextlib.ExitStack() as stack:
         own, *others = (stack.enter_context(_Output(*one)) for one in wanted)
-        for document in _documents(own.task):
+        least = CHARS_TOGETHER if own.task.settings.split_sentences else 0  # one, see `_sentences`
+        for documents in together(_documents(own.task), lambda one: max(len(one.content), least)):
             for output in (own, *others):
-                output.add(document)
-            del document  # not kept while the next one is read
+                output.add(documents)
+            del documents  # not kept while the next are read
             if own.error and not any(other.error is None for other in others):
                 break
         for other in others:
@@ -297,9 +317,7 @@ def _tokenize(wanted: Sequence[tuple[TokenizeTask, Encoders]]) -> Counts:
         return own.finish()
 
 
-def sequences_of(
-    content: bytes, tokenizer: Tokenizer, settings: TokenizingSettings
-) -> tuple[list[Array], str, int]:
+def sequences_of(content: bytes, tokenizer: Tokenizer, settings: TokenizingSettings) -> Encoded:
     """Ids of a text in UTF-8, by sentence or together; and, if it is skipped, the reason and the
     number that is too small: a token covers at least one byte.
     """
