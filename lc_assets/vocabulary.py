@@ -92,6 +92,12 @@ def _redpajama_name(name: str) -> re.Match[str] | None:
     return _REDPAJAMA_NAME.fullmatch(name)
 
 
+@lru_cache(maxsize=1 << 10)
+def _tag(snapshot: str, name: str) -> str:
+    """As `Shard.tag`; cached for the same reason."""
+    return f"{snapshot}/{name.replace('-', '/', 1) if _redpajama_name(name) else name}"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Shard:
     """One file of documents of one snapshot: the unit of work.
@@ -150,8 +156,7 @@ class Shard:
     @property
     def tag(self) -> str:
         """``2023-06/0000/en_head`` as in RedPajama-V2's listings, or ``books/part-0001``."""
-        found = _redpajama_name(self.name)
-        return f"{self.snapshot}/{self.name.replace('-', '/', 1) if found else self.name}"
+        return _tag(self.snapshot, self.name)
 
     @property
     def number(self) -> int:

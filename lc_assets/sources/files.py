@@ -322,7 +322,7 @@ def own_id(
     """
     own = document.own_id if isinstance(document, CorpusDocument) else ""
     bare = own.removeprefix(f"{shard.tag}/")
-    is_usable = usable_own_id(bare) and usable_own_id(f"{before}{bare}")
+    is_usable = usable_own_id(bare) and (not before or usable_own_id(f"{before}{bare}"))
     if own in seen or not (is_usable or (bare != own and is_line_id(bare))):
         return ""
     seen.add(own)

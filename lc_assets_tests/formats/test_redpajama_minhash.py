@@ -179,3 +179,19 @@ def test_files_that_are_none_are_named(tmp_path):
         path.write_bytes(content)
         with pytest.raises(CorruptFile, match="shard 7: not a readable Parquet file"):
             list(read_signatures(path, where="shard 7"))
+
+
+def test_bands_that_repeat_others_are_not_read_where_they_are_not_wanted(tmp_path):
+    """The signatures are the same; nobody looks whether they contradict each other."""
+    table = as_published([None, signature(PROSE, RPV2)])
+    path, name = tmp_path / "a.parquet", "signature_sim0.7"
+    pq.write_table(table, path)
+    (whole,), (part,) = (
+        read_signatures(path, where="a", repeats=repeats) for repeats in (True, False)
+    )
+    assert part.ids == whole.ids
+    assert np.array_equal(part.numbers, whole.numbers)
+    other = pa.array([None, [b"x"]], pa.list_(pa.binary()))
+    pq.write_table(table.set_column(table.schema.names.index(name), name, other), path)
+    (part,) = read_signatures(path, where="a", repeats=False)
+    assert np.array_equal(part.is_signed, whole.is_signed)

@@ -164,10 +164,10 @@ def test_an_older_snapshot_is_cut_once_and_opened_only_where_it_is_like_the_new(
     """
     context, _ = made
     opened = []
-    reading = verification.read_lines
+    reading = verification.read_texts
     monkeypatch.setattr(
         verification,
-        "read_lines",
+        "read_texts",
         lambda path, *columns, **options: opened.append(path) or reading(path, *columns, **options),
     )
     monkeypatch.setattr(signature_bands, "_bands_of", None)

@@ -132,12 +132,15 @@ class SignaturesWriter:
         self._waiting = []
 
 
-def read_signatures(source: BinaryIO | Path, *, where: str) -> Iterator[Signatures]:
+def read_signatures(
+    source: BinaryIO | Path, *, where: str, repeats: bool = True
+) -> Iterator[Signatures]:
     """Yield a file's documents in order, at most `GROUP_DOCUMENTS` at a time.
 
     Args:
         source: the file, written here or as published.
         where: its name, for errors.
+        repeats: whether the bands that repeat the first one's numbers are read, to compare them.
 
     Raises:
         CorruptFile: when it is not Parquet, is damaged, lacks a column or has it in another type,
@@ -148,9 +151,9 @@ def read_signatures(source: BinaryIO | Path, *, where: str) -> Iterator[Signatur
         guarded(source, where=where, rows_at_once=GROUP_DOCUMENTS) as file,
     ):
         _check_columns(file.file.schema_arrow, where)
-        columns = ["id", *(bands.column for bands in BANDS)]
-        for batch in file.batches(GROUP_DOCUMENTS, columns):
-            yield _signatures(batch, where)
+        read = BANDS if repeats else BANDS[:1]
+        for batch in file.batches(GROUP_DOCUMENTS, ["id", *(bands.column for bands in read)]):
+            yield _signatures(batch, read, where)
 
 
 def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
@@ -181,7 +184,7 @@ def _column(matrix: Array, is_signed: Booleans, bands: Bands) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(begins), values, mask=pa.array(~is_signed))
 
 
-def _signatures(batch: pa.RecordBatch, where: str) -> Signatures:
+def _signatures(batch: pa.RecordBatch, read: Sequence[Bands], where: str) -> Signatures:
     batch.validate(full=True)  # a damaged page may decompress to offsets that lead astray
     ids = batch["id"].to_pylist()
     if None in ids:
@@ -193,7 +196,7 @@ def _signatures(batch: pa.RecordBatch, where: str) -> Signatures:
     )
     n_numbers = len(content) // _NUMBER.itemsize // N_PERMUTATIONS * N_PERMUTATIONS
     signed = np.frombuffer(content, _NUMBER, n_numbers).reshape(-1, N_PERMUTATIONS)
-    for bands in BANDS:
+    for bands in read:
         expected = _column(signed, is_signed, bands) if len(signed) == is_signed.sum() else None
         if expected is None or not batch[bands.column].cast(expected.type).equals(expected):
             raise CorruptFile(

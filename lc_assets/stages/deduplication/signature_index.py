@@ -197,7 +197,7 @@ def _bands_of(documents: Sequence[Path], folder: Path | None) -> FileBands:
     keys, signed = list[Keys](), list[Booleans]()
     for path, table in zip(documents, tables, strict=True):
         signatures, ids = _signatures_of(path, folder), list[str]()
-        for part in read_signatures(signatures, where=str(signatures)):
+        for part in read_signatures(signatures, where=str(signatures), repeats=False):
             found = band_keys(part.numbers[:, : BANDS * ROWS].reshape(-1, BANDS, ROWS))
             keys.append(np.where(part.is_signed[:, None], found, np.uint64(0)))
             signed.append(part.is_signed)
