@@ -1,12 +1,12 @@
 """Calibrating the estimates of `lc plan` where nothing was built yet: what each stage takes on this
 machine.
 
-Some shards of a partition are built in a scratch lake, one for each worker and then twice as many
-each time, by the recipe and the executor of a rebuild. Through each stage's wall-clock seconds,
-checks included, goes a line by the bytes upstream: seconds of a partition, and of a byte. Since
-these are the user's own shards, their documents, and the share that is kept, cost what they will
-cost in the partitions to be built. What grows otherwise, such as comparing a snapshot with older
-ones, is not foreseen, and a mix is measured as one of equal parts.
+Some shards of the largest partition of each source are built in a scratch lake, one for each worker
+and then twice as many each time, by the recipe and the executor of a rebuild. Through each stage's
+wall-clock seconds, checks included, goes a line by the bytes upstream: seconds of a partition, and
+of a byte. Since these are the user's own shards, their documents, and the share that is kept, cost
+what they will cost in the partitions to be built. What grows otherwise, such as comparing a
+snapshot with older ones, is not foreseen, and a mix is measured as one of equal parts.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ from lc_assets.errors import BadInput, NotPublished
 from lc_assets.lake.lake import Lake
 from lc_assets.randomness import keyed_u64
 from lc_assets.records import record
+from lc_assets.sources.settings import source_name
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.costing import Cost
 from lc_assets.stages.documents import raw_snapshot as raw
@@ -52,15 +54,16 @@ class Calibration:
     """What was measured.
 
     Attributes:
-        key: the partition.
-        n_shards: shards of the largest part of it that was built.
-        lines: by stage; none of stages that need what the scratch lake has not.
+        n_shards: shards of the largest part that was built of each partition that was measured.
+        lines: by such a partition and stage; none of stages that need what the scratch lake has
+            not.
+        like: by partition that which was measured of its source.
         n_bytes: upstream, by partition.
     """
 
-    key: str
-    n_shards: int
-    lines: Mapping[str, Line]
+    n_shards: Mapping[str, int]
+    lines: Mapping[str, Mapping[str, Line]]
+    like: Mapping[str, str]
     n_bytes: Mapping[str, int]
 
     def filled(self, costs: Iterable[Cost]) -> list[Cost]:
@@ -69,18 +72,20 @@ class Calibration:
 
     def _filled(self, cost: Cost) -> Cost:
         stage, _, key = cost.name.partition("/")
-        if stage not in self.lines or (cost.seconds is not None and not cost.at_most):
+        keys = [key] if key in self.n_bytes else self.n_bytes
+        known = [(self.lines.get(self.like[name], {}).get(stage), name) for name in keys]
+        lines = [(line, self.n_bytes[name]) for line, name in known if line is not None]
+        if not lines or (cost.seconds is not None and not cost.at_most):
             return cost
-        n_bytes = self.n_bytes[key] if key in self.n_bytes else sum(self.n_bytes.values())
-        line = self.lines[stage]
-        seconds = line.fixed + line.per_byte * n_bytes
+        seconds = max(line.fixed for line, _ in lines)
+        seconds += sum(line.per_byte * n_bytes for line, n_bytes in lines)
         return msgspec.structs.replace(cost, seconds=seconds, at_most=False)
 
 
 def calibrate(
     context: BuildContext, snapshots: Sequence[str], *, at_once: int, seconds: float = SECONDS
 ) -> Calibration:
-    """Measure builds of shards of the largest partition.
+    """Measure builds of shards of each source's largest partition.
 
     Args:
         context: whose lake is neither read nor written.
@@ -98,17 +103,23 @@ def calibrate(
     context = replace(context, recipe=recipe)
     files = {name: raw.look_at_snapshot(context, parse_snapshot(name)) for name in snapshots}
     n_bytes = {name: _n_bytes(found) for name, found in files.items()}
-    key = max(n_bytes, key=n_bytes.__getitem__, default="")
-    if not n_bytes.get(key):
+    if not any(n_bytes.values()):
         raise BadInput("no files upstream to calibrate with")
-    drawn = keyed_u64("calibrate", seed=0, keys=[found.shard.tag for found in files[key]])
-    chosen = [files[key][number] for number in np.argsort(drawn).tolist()]
-    parts = list(_parts(lambda part: _built(context, key, part), chosen, at_once, seconds))
-    lines = {
-        name: line_through([(_n_bytes(part), took_by[name]) for part, took_by in parts])
-        for name in parts[0][1]
-    }
-    return Calibration(key=key, n_shards=len(parts[-1][0]), lines=lines, n_bytes=n_bytes)
+    sources = {name: source_name(recipe.sources, name) for name in n_bytes}
+    largest = {sources[name]: name for name in sorted(n_bytes, key=n_bytes.__getitem__)}
+    lines, n_shards = dict[str, dict[str, Line]](), dict[str, int]()
+    for key in filter(n_bytes.get, largest.values()):
+        drawn = keyed_u64("calibrate", seed=0, keys=[found.shard.tag for found in files[key]])
+        chosen = [files[key][number] for number in np.argsort(drawn).tolist()]
+        build = partial(_built, context, key)
+        parts = list(_parts(build, chosen, at_once, seconds / len(largest)))
+        n_shards[key] = len(parts[-1][0])
+        lines[key] = {
+            name: line_through([(_n_bytes(part), took_by[name]) for part, took_by in parts])
+            for name in parts[0][1]
+        }
+    like = {name: largest[source] for name, source in sources.items()}
+    return Calibration(n_shards=n_shards, lines=lines, like=like, n_bytes=n_bytes)
 
 
 def line_through(points: Sequence[tuple[float, float]]) -> Line:

@@ -54,7 +54,7 @@ def test_a_run_takes_what_was_foreseen(unseen, tmp_path):
     executor = LocalExecutor(workers=WORKERS, preload=WORKERS_IMPORT)
     context = context_of(tmp_path / "lake", unseen, SHARDS, executor)
     begun = time.perf_counter()
-    found = calibrating.calibrate(context, [SNAPSHOT], at_once=WORKERS, seconds=SECONDS)
+    found = calibrating.calibrate(context, [SNAPSHOT, UNSEEN], at_once=WORKERS, seconds=SECONDS)
     calibrated = time.perf_counter() - begun
     stage_named(RAW).build(context, UNSEEN)  # it says how much there is
     costs = found.filled(
@@ -68,7 +68,7 @@ def test_a_run_takes_what_was_foreseen(unseen, tmp_path):
             stage.build(context, key)
             took[f"{stage.name}/{key}"] = time.perf_counter() - begun
     del took[f"{RAW}/{UNSEEN}"]  # built before
-    print(f"\ncalibrated in {calibrated:.1f} s by {found.n_shards} of {SHARDS} shards")
+    print(f"\ncalibrated in {calibrated:.1f} s by {found.n_shards[SNAPSHOT]} of {SHARDS} shards")
     for name, seconds in took.items():
         print(f"{name:40s} foreseen {foreseen[name]:6.2f} s, took {seconds:6.2f} s")
     whole = sum(took.values())

@@ -9,6 +9,7 @@ import pytest
 
 from lc_assets.errors import BadInput
 from lc_assets.lake.lake import Lake
+from lc_assets.sources.settings import SourceSettings
 from lc_assets.stages import calibrating
 from lc_assets.stages.calibrating import Calibration, Line, calibrate
 from lc_assets.stages.catalogue import needed_by
@@ -25,9 +26,10 @@ def context(tmp_path):
 def test_every_stage_of_a_lake_that_holds_nothing_is_estimated(context):
     """All but the manifest, whose time is the upstream's; the lake itself is not written to."""
     found = calibrate(context, SNAPSHOTS, at_once=1, seconds=math.inf)
-    assert found.lines.keys() == needed_by(context.recipe) - {"raw_snapshot"}
+    (lines,) = found.lines.values()
+    assert lines.keys() == needed_by(context.recipe) - {"raw_snapshot"}
     assert not context.lake.root.exists()
-    assert found.n_shards == len(TAGS)
+    assert set(found.n_shards.values()) == {len(TAGS)}
     costs = costs_of(context.lake, context.recipe, plan(context.lake, context.recipe, SNAPSHOTS))
     unknown = [cost.name for cost in found.filled(costs) if cost.seconds is None]
     assert unknown == [f"raw_snapshot/{name}" for name in SNAPSHOTS]
@@ -43,9 +45,9 @@ def test_parts_grow_from_a_shard_a_worker_until_time_or_shards_end(context, monk
 
     monkeypatch.setattr(calibrating, "_built", note)
     found = calibrate(context, SNAPSHOTS[:1], at_once=2, seconds=math.inf)
-    assert found.n_shards == len(TAGS) == 3
+    assert found.n_shards == {SNAPSHOTS[0]: len(TAGS)} == {SNAPSHOTS[0]: 3}
     assert built == [2, 2, 3]
-    assert found.lines["filtered_documents"].fixed > 0
+    assert found.lines[SNAPSHOTS[0]]["filtered_documents"].fixed > 0
     built.clear()
     calibrate(context, SNAPSHOTS[:1], at_once=1, seconds=0.0)
     assert built == [1, 1, 2]
@@ -54,8 +56,9 @@ def test_parts_grow_from_a_shard_a_worker_until_time_or_shards_end(context, monk
 def test_what_builds_in_the_lake_tell_is_kept():
     """Of one partition its own bytes count, of one over all partitions all of them."""
     found = Calibration(
-        key="a", n_shards=1, lines={"filtered_documents": Line(1.0, 0.1), "longcrawl": Line(0, 1)},
-        n_bytes={"a": 10, "b": 20},
+        n_shards={"a": 1},
+        lines={"a": {"filtered_documents": Line(1.0, 0.1), "longcrawl": Line(0, 1)}},
+        like={"a": "a", "b": "a"}, n_bytes={"a": 10, "b": 20},
     )  # fmt: skip
     costs = [
         Cost(name="filtered_documents/b"),
@@ -65,6 +68,29 @@ def test_what_builds_in_the_lake_tell_is_kept():
         Cost(name="html_index/a"),
     ]
     assert [cost.seconds for cost in found.filled(costs)] == [3.0, 7.0, 2.0, 30.0, None]
+
+
+def test_each_source_is_foreseen_by_its_own_documents(tmp_path, monkeypatch):
+    """Of a stage over all partitions, each source's bytes count by its own line."""
+    for name, n_bytes in (("pages/a", 10), ("pages/b", 20), ("books/a", 40)):
+        for number in range(2):
+            path = tmp_path / name / f"{number}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("x" * n_bytes)
+    sources = {
+        name: SourceSettings(path=str(tmp_path / name), partition="folder")
+        for name in ("pages", "books")
+    }
+    seconds = {"pages-b": 3.0, "books-a": 0.5}
+    monkeypatch.setattr(
+        calibrating,
+        "_built",
+        lambda _, key, files: {"longcrawl": seconds[key] * calibrating._n_bytes(files)},
+    )
+    context = tiny_context(tmp_path / "tiny", sources=sources)
+    found = calibrate(context, ["pages-a", "pages-b", "books-a"], at_once=1)
+    costs = [Cost(name=f"longcrawl/{key}") for key in ("pages-a", "books-a", "all")]
+    assert [cost.seconds for cost in found.filled(costs)] == [60.0, 40.0, 220.0]
 
 
 def test_nothing_upstream_is_refused(tmp_path):

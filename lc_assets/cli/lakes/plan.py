@@ -100,10 +100,12 @@ def _calibrated(
 
     at_once = ExecutionOptions().n_workers
     found = calibrate(context, chosen_snapshots(context, named), at_once=at_once)
-    say(f"calibrated by builds of up to {found.n_shards:,} shards of {found.key}")
+    built = ", ".join(f"{n_shards:,} shards of {key}" for key, n_shards in found.n_shards.items())
+    say(f"calibrated by builds of up to {built}")
     rows = [
-        (name, lasted(line.fixed), lasted(line.per_byte * 1e9))
-        for name, line in found.lines.items()
+        (f"{name}/{key}", lasted(line.fixed), lasted(line.per_byte * 1e9))
+        for key, lines in found.lines.items()
+        for name, line in lines.items()
     ]
     table(("stage", "a partition", "and a GB upstream"), rows)
     return found.filled
