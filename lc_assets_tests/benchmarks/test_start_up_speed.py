@@ -15,7 +15,15 @@ import pytest
 
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.lake.lake import Lake
-from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
+from lc_assets.stages.planning import keys_of
+from lc_assets_tests.builders import (
+    SNAPSHOTS,
+    recipe_file,
+    tiny_context,
+    tiny_recipe,
+    tiny_upstream,
+    wanted_steps,
+)
 
 ROOT = Path(__file__).parents[2]
 SNAPSHOT = "2023-06"
@@ -156,6 +164,51 @@ def test_commands_over_five_documents(tmp_path):
         times = min(tries) / arrow
         print(f"{name:25s} {min(tries):5.2f} CPU-s: {times:4.1f} × import numpy, pyarrow")
         if times > MOST_TIMES_ARROW.get(name, MOST_TIMES):
+            slow.append(name)
+    assert slow == []
+
+
+ONE_STAGE = """
+import sys, time
+from pathlib import Path
+from lc_assets.arrow_without_pandas import keep_pandas_out
+keep_pandas_out()
+from lc_assets_tests.builders import tiny_context
+from lc_assets.stages.catalogue import stage_named
+folder, name, key = sys.argv[1:]
+upstream = Path(folder).with_name("upstream")
+context, stage = tiny_context(Path(folder), upstream=upstream), stage_named(name)
+begun = time.process_time()
+stage.build(context, key)
+print(time.process_time() - begun)
+"""
+MOST_SECONDS, MOST_TIMES_OF_A_STAGE = 0.5, 5.0
+"""On a slow or busy machine, times importing numpy and pyarrow."""
+SLOWER = {"data_set_card": 8.0}
+"""What imports matplotlib."""
+
+
+def test_every_stage_begins_within_half_a_second(tmp_path):
+    """CPU seconds of each stage over a tiny lake, each in a process of its own after its imports,
+    once kernels are compiled; the better of two snapshots.
+    """
+    arrow = min(_seconds(tmp_path, *python("import numpy, pyarrow")) for _ in range(5))
+    recipe = tiny_context(tmp_path / "0", upstream=tiny_upstream(tmp_path / "upstream")).recipe
+    steps = [(it.name, key) for it in wanted_steps() for key in keys_of(it, recipe, SNAPSHOTS)]
+    found = {}
+    for name, key in steps:
+        for lake in ("0", "1"):
+            command = [*python(ONE_STAGE), str(tmp_path / lake), name, key]
+            ended = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert ended.returncode == 0, ended.stderr
+            if lake != "0":  # that one compiles
+                found[name] = min(found.get(name, 99.0), float(ended.stdout.split()[-1]))
+    print(f"\nimport numpy, pyarrow: {arrow:.2f} CPU-s")
+    slow = []
+    for name, seconds in found.items():
+        print(f"{name:25s} {seconds:5.2f} CPU-s: {seconds / arrow:4.1f} ×")
+        times = SLOWER.get(name, MOST_TIMES_OF_A_STAGE)
+        if seconds > max(MOST_SECONDS, times * arrow):
             slow.append(name)
     assert slow == []
 
