@@ -82,8 +82,8 @@ class ChunkedArray(ABC):
         return self._files.where("").rstrip("/")
 
     @abstractmethod
-    def _decode(self, row: int, columns: range, out: TokenArray) -> None:
-        """Decode adjacent chunks into ``out``, (chunk, row, token), and `_check` each."""
+    def _decode(self, row: int, columns: range) -> TokenArray:
+        """Decode adjacent chunks, (chunk, row, token), and `_check` each."""
 
     @abstractmethod
     def _encoded(self, ids: TokenArray) -> Iterable[bytes]:
@@ -95,16 +95,15 @@ class ChunkedArray(ABC):
 
     def band(self, row: int, first: int, last: int) -> TokenArray:
         """Read chunks ``first`` to ``last`` (exclusive) of a row of chunks: (chunk, row, token), of
-        ``dtype``; beyond the array's edges they contain fill values.
+        ``dtype``, perhaps read-only; beyond the array's edges they contain fill values.
 
         Raises:
             CorruptFile: if one is missing, damaged, or has an id outside the vocabulary; names
                 array and chunk.
             NotPublished: if the whole array was withdrawn.
         """
-        band = np.empty((last - first, *self.chunk_shape), self.dtype)
         try:
-            self._decode(row, range(first, last), band)
+            return self._decode(row, range(first, last))
         except CorruptFile as error:
             try:
                 self._files.n_bytes(self.METADATA)
@@ -114,7 +113,6 @@ class ChunkedArray(ABC):
                     f"again and resume from the last state ({error})"
                 ) from gone
             raise
-        return band
 
     def read(self, rows: slice = ALL, tokens: slice = ALL) -> TokenArray:
         """Read a rectangle as a new (row, token) array of ``dtype``.

@@ -239,7 +239,8 @@ class FlatReader(ChunkedArray):
                 self._checksums[row] = np.zeros(n, np.uint32)
         return self._checksums[row]
 
-    def _decode(self, row: int, columns: range, out: TokenArray) -> None:
+    def _decode(self, row: int, columns: range) -> TokenArray:
+        out = np.empty((len(columns), *self.chunk_shape), self.dtype)
         for column, chunk in zip(columns, out, strict=True):
             # No codec's output exceeds the chunk by as much: a longer file is not read to its end.
             most_bytes = chunk.nbytes + chunk.nbytes // 128 + 1024
@@ -264,6 +265,7 @@ class FlatReader(ChunkedArray):
                     f"{self._named(row, column)} does not decompress: {error}"
                 ) from error
             self._check(row, column, chunk)
+        return out
 
     def _encoded(self, ids: TokenArray) -> Iterable[bytes]:
         content = self.codec.encode(padded(ids, self.chunk_shape, FILL))

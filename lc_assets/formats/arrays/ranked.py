@@ -136,6 +136,12 @@ class RankedCodec:
         content = b"".join([sizes.tobytes(), *parts])
         return content + _checksum(content)
 
+    def decoded(self, content: bytes, n_ids: int, dtype: np.dtype[Any]) -> "TokenArray":
+        """The ids of a chunk of so many, see `decode`."""
+        out: TokenArray = np.empty(n_ids, dtype)
+        self.decode(content, out)
+        return out
+
     def decode(self, content: bytes, out: "TokenArray") -> None:
         """Fill ``out``, which is contiguous, with the ids of a chunk. Its size bounds the memory,
         whatever the bytes are.

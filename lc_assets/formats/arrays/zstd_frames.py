@@ -5,6 +5,7 @@ decodes.
 """
 
 import threading
+from typing import Any
 
 import numpy as np
 import zstandard
@@ -45,15 +46,14 @@ class ZstdFrames(threading.local):
         """The bytes of a chunk."""
         return bytes(self._zstd.encode(ids))
 
-    def decode(self, content: bytes, out: TokenArray) -> None:
-        """Fill ``out``, which is contiguous; ValueError if the bytes do not."""
-        if frame_content_bytes(content) != out.nbytes:
+    def decoded(self, content: bytes, n_ids: int, dtype: np.dtype[Any]) -> TokenArray:
+        """The ids of a chunk, read-only; ValueError if the bytes are not a chunk of so many."""
+        n_bytes = n_ids * dtype.itemsize
+        if frame_content_bytes(content) != n_bytes:
             raise ValueError(
-                f"not a zstd frame that states {out.nbytes:,} bytes of content and carries a "
-                "checksum"
+                f"not a zstd frame that states {n_bytes:,} bytes of content and carries a checksum"
             )
         try:
-            ids = np.frombuffer(self._decompress(content, allow_extra_data=False), out.dtype)
+            return np.frombuffer(self._decompress(content, allow_extra_data=False), dtype)
         except zstandard.ZstdError as error:
             raise ValueError(str(error)) from error
-        out[...] = ids.reshape(out.shape)
