@@ -3,9 +3,11 @@
 import gzip
 import io
 import json
+from urllib.parse import urlsplit
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import example, given, strategies as st
 
 from lc_assets.builds.building import check_input_of
 from lc_assets.formats.redpajama.documents import write_documents
@@ -15,6 +17,7 @@ from lc_assets.stages.documents.document_signals import (
     BYTES,
     WITHOUT_STOP_WORDS,
     every_document_has_its_values,
+    netloc_of,
 )
 from lc_assets.stages.documents.shard_inputs import VALUES_SUFFIX
 from lc_assets.text.signals.names import CCNET_SIGNALS
@@ -125,3 +128,18 @@ def test_a_missing_line_of_values_is_found(documents, tmp_path):
     path = built.published.folder / f"en_head{VALUES_SUFFIX}"
     pq.write_table(pq.read_table(path)[:-1], path)
     assert not every_document_has_its_values(check_input).passed
+
+
+@given(
+    st.sampled_from(["http://", "https://", "HTTP://", "//", " http://", ""]),
+    st.text("a.:-/?#@[]\n\t 1é"),
+)
+@example("http://", "[::1]:80/a")
+@example("http://", "a:b@c.org:8080")
+@example("https://", "a.org\n")
+def test_a_host_is_what_the_standard_library_finds(scheme, rest):
+    try:
+        expected = urlsplit(scheme + rest).netloc
+    except ValueError:
+        expected = ""
+    assert netloc_of(scheme + rest) == expected

@@ -223,10 +223,12 @@ def ccnet_scores(fields: Mapping[str, Any]) -> dict[str, float | None]:
     >>> ccnet_scores({"nlines": 1, "bucket": "middle"})["ccnet_bucket"]
     1.0
     """
-    found = {name: fields.get(field) for name, field in _FIELDS_OF_CCNET.items()}
-    if isinstance(bucket := found["ccnet_bucket"], str):
-        found["ccnet_bucket"] = BUCKET_SCORES.get(bucket)
-    return {name: None if value is None else as_float(value) for name, value in found.items()}
+    if isinstance(bucket := fields.get("bucket"), str):
+        fields = {**fields, "bucket": BUCKET_SCORES.get(bucket)}
+    return {
+        name: None if (value := fields.get(field)) is None else as_float(value)
+        for name, field in _FIELDS_OF_CCNET.items()
+    }
 
 
 _CCNET_FIELDS = msgspec.json.Decoder(

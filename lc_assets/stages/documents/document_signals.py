@@ -5,6 +5,7 @@ Values that rules test, stored so that other thresholds need no text (``NAME.val
 """
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -64,6 +65,9 @@ LINES_SUFFIX = ".signals.json.gz"
 BYTES = "bytes of text"
 WITHOUT_STOP_WORDS = "documents without stop words of their language"
 WITHOUT_BAD_WORDS = "documents without bad words of their language"
+
+_PLAIN = re.compile(r"https?://([A-Za-z0-9.:-]+)(?:[/?#]|\Z)")
+"""An address whose host needs no parser."""
 
 
 def write_document_signals(context: BuildContext, staging: StagingFolder) -> Counts:
@@ -168,6 +172,8 @@ def netloc_of(url: str) -> str:
     >>> netloc_of("https://www.example.org:8080/page"), netloc_of("not an address")
     ('www.example.org:8080', '')
     """
+    if found := _PLAIN.match(url):  # what `urlsplit` takes ten times as long for
+        return found[1]
     try:
         return urlsplit(url).netloc
     except ValueError:
