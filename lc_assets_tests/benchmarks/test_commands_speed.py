@@ -103,12 +103,12 @@ def copied(path, out):
 @pytest.mark.parametrize(
     ("command", "floor"),
     [
-        (filtered, 1.6),
-        (measured, 1.3),
-        (removed, 1.0),
-        (deduplicated, 0.6),
-        (signed, 1.2),
-        (tokenized, 1.8),
+        (filtered, 1.7),
+        (measured, 2.0),
+        (removed, 1.3),
+        (deduplicated, 0.8),
+        (signed, 1.3),
+        (tokenized, 2.0),
     ],
     ids=[
         "filter --rules gopher-paper",
