@@ -107,7 +107,7 @@ def copied(path, out):
         (measured, 2.0),
         (removed, 1.3),
         (deduplicated, 0.8),
-        (signed, 1.3),
+        (signed, 1.2),
         (tokenized, 2.0),
     ],
     ids=[

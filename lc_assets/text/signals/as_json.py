@@ -20,6 +20,7 @@ _WHOLE = frozenset(("rps_doc_word_count", "rps_doc_ut1_blacklist", "rps_lines_nu
 _OF_NO_LINES = LINE_SIGNALS.index("rps_lines_start_with_bulletpoint")
 """The signal of lines that has a span without a score where a text has no lines."""
 _SCORE_BYTES = 20
+"""Bytes of a score, at most."""
 _SPAN_BYTES = 6
 """Bytes beside the numbers of a span, at most."""
 _DIGITS = 8
@@ -33,6 +34,7 @@ _NULL = np.frombuffer(b"null", np.uint8)
 _FAILED = -1
 
 Whole = int | np.int64
+"""A whole number as kernels have it."""
 
 
 def spans_as_json(measured: MeasuredTexts) -> list[bytes]:
