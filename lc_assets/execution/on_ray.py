@@ -11,53 +11,33 @@ Ray: Moritz et al. 2018; https://docs.ray.io. Its usage reports are switched off
 environment states otherwise.
 """
 
-import contextlib
 import logging
 import os
-import socket
-import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from lc_assets.errors import BadInput, Unreachable, WorkerUnfit
-from lc_assets.execution.containment import is_contained, may_skip
-from lc_assets.execution.environment import (
-    Environment,
-    current_environment,
-    require_same_environment,
-)
+from lc_assets.execution.containment import may_skip
+from lc_assets.execution.environment import current_environment
 from lc_assets.execution.executor import (
     DEFAULT_POLICY,
-    OUT_OF_MEMORY,
-    Done,
     Executor,
-    Lost,
     Result,
-    Skips,
     Task,
     TaskPolicy,
-    ended_after,
-    run_task,
     work_through,
 )
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.execution.progress import Watch, silent
+from lc_assets.execution.ray_workers import (
+    RayWorkers,
+    last_line,
+    no_answer,
+    probe,
+    run_remotely,
+)
 from lc_assets.records import record
-
-AHEAD = 2
-"""Submitted tasks per processor of the cluster, so that the next one is ready when one finishes."""
-
-PROBE_SECONDS = 10.0
-REFRESH_SECONDS = 10.0
-"""Interval for querying the size of the cluster, which may change."""
-
-MAX_FAILED_PROBES = 2
-"""Seconds after which the head is considered lost. Ray detects it a minute later, and then ends
-this process without an exception that could be caught.
-"""
 
 
 def executor_at(
@@ -156,7 +136,7 @@ class RayExecutor:
             libraries=self.libraries, folders=self.folders, sees=self.sees
         ) as environment:
             options = {"num_cpus": self.processors, "max_retries": 0, "name": what}
-            pool = _Workers(
+            pool = RayWorkers(
                 ray=ray,
                 remote=ray.remote(**options)(run_remotely),
                 head=self.address
@@ -198,7 +178,7 @@ def connected(address: str) -> Any:
         ) from error
     if ray.is_initialized():
         return ray
-    _probe(address)
+    probe(address)
     try:
         ray.init(
             address=address,
@@ -207,139 +187,9 @@ def connected(address: str) -> Any:
             namespace="lc_assets",
         )
     except (ConnectionError, TimeoutError, ValueError) as error:
-        raise Unreachable(_no_answer(address, error)) from error
+        raise Unreachable(no_answer(address, error)) from error
     except RuntimeError as error:  # what Ray raises for another version of itself, or of Python
         raise WorkerUnfit(
             f"the cluster at {address} cannot be joined: {' '.join(str(error).split())}"
         ) from error
     return ray
-
-
-def _probe(address: str) -> None:
-    """Require that something listens at an address: Ray itself tries for minutes."""
-    try:
-        parts = urlsplit(address if "://" in address else f"//{address}")
-        if parts.hostname and parts.port:
-            socket.create_connection((parts.hostname, parts.port), PROBE_SECONDS).close()
-    except ValueError as error:
-        raise BadInput(f"no address of a cluster: {address!r}: {error}") from error
-    except OSError as error:
-        raise Unreachable(_no_answer(address, error)) from error
-
-
-def _no_answer(address: str, error: Exception) -> str:
-    return (
-        f"no Ray cluster answers at {address}: {last_line(error)}; is it started, and is the "
-        "address that of its head?"
-    )
-
-
-def last_line(error: BaseException) -> str:
-    r"""The last line of an error of Ray's, which may contain another process's whole traceback.
-
-    >>> last_line(ConnectionError("Initialization failure:\nTraceback …\nOSError: no more"))
-    'OSError: no more'
-    """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
-
-
-def run_remotely(
-    function: Callable[[Task], Result], task: Task, policy: TaskPolicy, environment: Environment
-) -> Result:
-    """Run a task in a Ray worker."""
-    require_same_environment(environment)
-    if policy.contains and is_contained(function):
-        ((_, result),) = LocalExecutor(policy=policy).run(function, [task], what=str(task))
-        return result
-    return run_task(function, task, policy)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Workers:
-    """A pool of all workers of the cluster."""
-
-    ray: Any
-    remote: Any
-    head: str
-    environment: Environment
-    policy: TaskPolicy
-    processors: float
-    patience: float
-    started: float = field(default_factory=time.monotonic)
-    refreshed: float = float("-inf")
-    failed_probes: int = 0
-    n_processors: float = 0.0
-    in_hand: dict[Any, float] = field(default_factory=dict)
-
-    def capacity(self) -> int:
-        self._refresh()
-        return max(1, int(AHEAD * self.n_processors / self.processors))
-
-    # Documents are skipped where the task runs.
-    def submit(self, function: Callable[[Task], Any], task: Task, skips: Skips) -> Any:  # noqa: ARG002
-        handle = self.remote.remote(function, task, self.policy, self.environment)
-        self.in_hand[handle] = time.monotonic()
-        return handle
-
-    def wait(self, handles: Collection[Any]) -> Iterator[tuple[Any, Done | Lost]]:
-        listed = list(handles)
-        while not self.ray.wait(listed, timeout=REFRESH_SECONDS)[0]:
-            self._refresh()
-            self._require_workers()
-        for handle in self.ray.wait(listed, num_returns=len(listed), timeout=0)[0]:
-            started = self.in_hand.pop(handle)
-            yield handle, self._outcome(handle, started)
-
-    def _outcome(self, handle: Any, started: float) -> Done | Lost:
-        errors = self.ray.exceptions
-        try:
-            return Done(self.ray.get(handle))
-        except errors.OutOfMemoryError:
-            return OUT_OF_MEMORY
-        except (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError):
-            return Lost("went away", departed=True)
-        except errors.WorkerCrashedError:
-            seconds = time.monotonic() - started
-            return ended_after(seconds, self.policy, otherwise=Lost("was killed"))
-        except errors.RayTaskError as error:
-            if isinstance(error.cause, MemoryError):
-                return OUT_OF_MEMORY
-            raise error.cause from None
-
-    def _refresh(self) -> None:
-        """Query the size of the cluster at intervals, after pinging its head: Ray would wait for a
-        lost one.
-        """
-        if (now := time.monotonic()) - self.refreshed < REFRESH_SECONDS:
-            return
-        self.refreshed = now
-        try:
-            _probe(self.head)
-        except Unreachable as error:
-            self.failed_probes += 1
-            if self.failed_probes >= MAX_FAILED_PROBES:
-                raise ConnectionError(str(error.__cause__)) from error
-        else:
-            self.failed_probes = 0
-            self.n_processors = self.ray.cluster_resources().get("CPU", 0)
-
-    def _require_workers(self) -> None:
-        if self.n_processors >= self.processors:
-            self.started = time.monotonic()
-        elif (waited := time.monotonic() - self.started) > self.patience:
-            raise Unreachable(
-                f"the cluster has had no worker of {self.processors:g} processors for "
-                f"{waited:.0f} s; add one, and run this again"
-            )
-
-    def leave(self) -> None:
-        """Disconnect from a lost cluster, so that the next run may connect to another."""
-        self.in_hand.clear()
-        self.ray.shutdown()
-
-    def cancel(self) -> None:
-        """Cancel the submitted tasks, on the cluster too."""
-        for handle in self.in_hand:
-            with contextlib.suppress(self.ray.exceptions.RayError):
-                self.ray.cancel(handle, force=True)
