@@ -147,11 +147,13 @@ def _is_marked(function: Any, mark: str) -> bool:
 
 def run_skipping(skips: Skips, function: Any, task: Any, policy: TaskPolicy) -> Any:
     """In a worker: run a task with some of its documents skipped."""
-    _HERE.skips, _HERE.cell[0] = skips, _NO_DOCUMENT
+    _HERE.skips = skips
+    at_document(_NO_DOCUMENT)
     try:
         return run_task(function, task, policy)
     finally:
-        _HERE.skips, _HERE.cell[0] = {}, _NO_DOCUMENT
+        _HERE.skips = {}
+        at_document(_NO_DOCUMENT)
 
 
 def new_cell(context: BaseContext) -> Any:

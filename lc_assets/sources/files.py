@@ -69,7 +69,8 @@ class FileSource:
     def upstream(self) -> Upstream:
         """The root of the files; for a single file, its folder."""
         path = Path(self.settings.path)
-        return _upstream(str(path.parent if path.is_file() else self.settings.path))
+        root = str(path.parent if path.is_file() else self.settings.path)
+        return _upstream(root, Path(root).absolute())
 
     def partitions(self) -> tuple[SnapshotId, ...]:
         """Sorted partition keys, from a folder on disk or the recipe; no network is used, and a
@@ -300,8 +301,10 @@ class FileSource:
 
 
 @functools.lru_cache(maxsize=16)
-def _upstream(root: str) -> Upstream:
-    """The place of a source, which every file asks for."""
+def _upstream(root: str, _path: Path) -> Upstream:
+    """The place of a source, which every file asks for; a relative root is another in each working
+    directory.
+    """
     return Upstream(root)
 
 
