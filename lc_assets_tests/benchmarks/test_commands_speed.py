@@ -25,6 +25,8 @@ from lc_assets.vocabulary import NO_RULES
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 
+pytestmark = pytest.mark.usefixtures("as_in_a_command")
+
 N_CHARS = 12_000_000
 """Little enough for the commands to work in this process, where their time is seen."""
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.arrow_without_pandas import keep_pandas_out
+from lc_assets.builds import verified_reads
 from lc_assets.builds.building import WORKERS_IMPORT
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.documents import RawSettings
@@ -43,7 +43,11 @@ from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.builders import made_up_record
 from lc_assets_tests.named_draws import rng_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(3600),
+    pytest.mark.usefixtures("as_in_a_command"),
+]
 
 MEGABYTES = float(os.environ.get("LC_MB", "250"))
 """Of text; half as much for comparison."""
@@ -141,10 +145,12 @@ def write_shard(folder: Path, shard: Shard, n_bytes: int) -> None:
     write_duplicates(paths["duplicates"], shard, [])
 
 
-@pytest.fixture(scope="module", autouse=True)
-def as_in_a_command():
-    """Without pandas, which commands and workers do not import."""
-    keep_pandas_out()
+@pytest.fixture(autouse=True)
+def as_with_many_shards(monkeypatch):
+    """Workers verify the inputs; only those of fewer than 64 MiB, as of eight shards, the main
+    process would.
+    """
+    monkeypatch.setattr(verified_reads, "FEW_BYTES", 0)
 
 
 @pytest.fixture(scope="module")
