@@ -37,12 +37,12 @@ from lc_assets.formats.arrays.flat import (
 )
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.grid_layout import grid_dtype
+from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.arrays.order import GlobalOrder
 from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
-from lc_assets.publishing import publish_bytes
 from lc_assets.records import record
 from lc_assets.stages.rows.token_grid import BlockTask
 from lc_assets.vocabulary import SPLITS
@@ -69,7 +69,7 @@ class FlatTask(BlockTask):
     @property
     def checksums(self) -> Path:
         """Where those of its chunks are, until those of the whole band are known."""
-        return self.folder / SCRATCH / f"{self.name}.crc32"
+        return self.folder / SCRATCH / f"{self.name}.npy"
 
 
 def write_longcrawl_flat(context: BuildContext, staging: StagingFolder) -> Counts:
@@ -102,7 +102,7 @@ def write_longcrawl_flat(context: BuildContext, staging: StagingFolder) -> Count
         ]
     counts = run_shards(context, staging, write_part, tasks, what="flatten")
     for (split, block), parts in groupby(tasks, key=lambda task: (task.split, task.block)):
-        known = [np.fromfile(part.checksums, "<u4") for part in parts]
+        known = [read_npy(part.checksums) for part in parts]
         flat = FlatReader(staging.folder / f"{split}.zarr")
         flat.write_checksums(block.start // CHUNK[0], np.bitwise_or.reduce(known))
     return counts
@@ -117,7 +117,7 @@ def write_part(task: FlatTask) -> Counts:
     for tokens in _columns(task.tokens):
         ids = rows.read(task.block, tokens)
         flat.write(task.block, ids, tokens)
-    publish_bytes(task.checksums, flat.checksums(task.block.start // CHUNK[0]).tobytes())
+    write_npy(task.checksums, flat.checksums(task.block.start // CHUNK[0]))
     n_rows = len(task.block) if task.tokens.start == 0 else 0
     return Counts(seen=n_rows, kept=n_rows, extra={f"{task.split} rows": n_rows})
 
