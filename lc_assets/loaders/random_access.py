@@ -14,9 +14,10 @@ uses; [row, token], of one example [token]:
 
 Numbers are a loader's steps, so ``range(len(records))`` is the order of training: shuffle nothing.
 Of batches each rank opens its share, and a state of Grain's, which is the step, is that of any
-number of ranks. Single examples are for whoever has to batch: to resume after ``n`` of all ranks
-together, take ``slice(n + rank, None, n_ranks)``. Grain takes 15 to 100 µs for each element.
-Neighbours are stored together: read them by one process, or give every process a contiguous part.
+number of ranks. Iterators that batch by themselves take single examples: to resume after ``n`` of
+all ranks together, take ``slice(n + rank, None, n_ranks)``. Grain takes 15 to 100 µs for each
+element. Neighbours are stored together: read them by one process, or give every process a
+contiguous part.
 
 Source: Grain 0.2.18, ``grain.sources.RandomAccessDataSource``; MaxText's
     ``input_pipeline/_grain_data_processing.py``.

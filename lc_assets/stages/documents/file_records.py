@@ -45,7 +45,7 @@ def _records(
 
 
 def _whole(records: Iterator[tuple[int, Record]]) -> Sequence[tuple[int, Record]]:
-    """All documents of a small file, or the one that stands for a file that cannot be read."""
+    """All documents of a small file; of one that cannot be read, a single unread document."""
     try:
         return list(records)
     except CorruptFile as error:
