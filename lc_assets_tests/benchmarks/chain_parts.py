@@ -3,16 +3,18 @@ without tables, checks and digests around it.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from isal import igzip
 
+from lc_assets.arrays import Bytes, Int64s
 from lc_assets.builds.checks import documents_files
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.builds.table_writer import COMPRESSION
 from lc_assets.formats.arrays.chunks import padded, plan_rows
 from lc_assets.formats.arrays.flat import BLOSC, CHUNK, FILL
@@ -20,8 +22,7 @@ from lc_assets.formats.arrays.grid import GridReader, encode_shard, plan_bands
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.tokens.tokenized_text import read_texts
-from lc_assets.text.duplicates.keys import shingles_each
-from lc_assets.text.duplicates.minhash import FAST, signatures_each
+from lc_assets.text.duplicates.minhash import FAST, MinHashScheme, signatures_each
 from lc_assets.text.folding import normalized_each
 from lc_assets.text.texts import parts
 from lc_assets.vocabulary import SPLITS, SnapshotId
@@ -62,23 +63,6 @@ def bare_parts(
     grid = lake.partition("token_grid", snapshot).require().folder
     readers = [GridReader(grid / f"{split}.zarr") for split in SPLITS]
     rows = [(reader.layout, reader.read()) for reader in readers]
-    codec, tokenizer = pa.Codec(COMPRESSION), tokenizer_of(recipe.token_documents.tokenizer)
-    least = recipe.token_documents.min_tokens
-
-    def compress() -> None:
-        for data, _ in texts:
-            for page in plan_rows(len(data), PAGE_BYTES):
-                codec.compress(data[page.start : page.stop], asbytes=True)
-
-    def sign() -> None:
-        for some in texts:
-            normalized = normalized_each(*some)
-            signatures_each(*normalized, FAST, shingles_each(*normalized, FAST.shingles))
-
-    def encode() -> None:
-        for text in (text for some in texts for text in parts(*some)):
-            if len(text) >= least:
-                tokenizer.encode(text.tobytes())
 
     def code() -> None:
         for layout, ids in rows:
@@ -92,9 +76,33 @@ def bare_parts(
                     chunk = ids[block.start : block.stop, tokens.start : tokens.stop]
                     BLOSC.encode(padded(np.asarray(chunk, "<u2"), CHUNK, FILL))
 
-    works = {GUNZIP: lambda: sum(map(unpacked, gz)), ZSTD: compress, MINHASH: sign, BPE: encode}
+    works: dict[str, Callable[[], object]] = {GUNZIP: lambda: sum(map(unpacked, gz))}
+    works |= {BPE: lambda: encode_texts(texts, recipe.token_documents)}
+    works |= {ZSTD: lambda: compress_texts(texts), MINHASH: lambda: sign_texts(texts)}
     works |= {ROWS: code, FLAT: code_flat}
     return {name: _cpu_seconds(work) for name, work in works.items()}
+
+
+def compress_texts(texts: Sequence[tuple[Bytes, Int64s]]) -> None:
+    """Compress texts as tables of documents do."""
+    codec = pa.Codec(COMPRESSION)
+    for data, _ in texts:
+        for page in plan_rows(len(data), PAGE_BYTES):
+            codec.compress(data[page.start : page.stop], asbytes=True)
+
+
+def sign_texts(texts: Sequence[tuple[Bytes, Int64s]], scheme: MinHashScheme = FAST) -> None:
+    """Make the signatures of texts."""
+    for some in texts:
+        signatures_each(*normalized_each(*some), scheme)
+
+
+def encode_texts(texts: Sequence[tuple[Bytes, Int64s]], settings: TokenizingSettings) -> None:
+    """Encode texts, one by one, by the fast tokenizer."""
+    tokenizer = tokenizer_of(settings.tokenizer)
+    for text in (text for some in texts for text in parts(*some)):
+        if len(text) >= settings.min_tokens:
+            tokenizer.encode(text.tobytes())
 
 
 def unpacked(path: Path) -> int:

@@ -1,12 +1,11 @@
 """What `lc filter`, `signals`, `dedup`, `minhash` and `tokenize` take from a file of JSON lines to what they
-publish, against copying the file by Python's own modules, and against datatrove's filters. Run with
-``-s`` to see the figures.
+publish, against what they cannot do without (`lc_assets_tests.benchmarks.command_parts`), and against
+datatrove's filters. Run with ``-s`` to see the figures.
 
 Lengths are a crawl's. The time of the same command over one document is subtracted: start-up, and
 what every stage costs whatever it reads.
 """
 
-import gzip
 import json
 
 import pytest
@@ -20,8 +19,17 @@ from lc_assets.builds.settings.documents import (
     SignatureSettings,
 )
 from lc_assets.builds.settings.rows import TokenizingSettings
-from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.vocabulary import NO_RULES
+from lc_assets_tests.benchmarks.chain_parts import BPE, MINHASH, ZSTD
+from lc_assets_tests.benchmarks.command_parts import (
+    DIGESTS,
+    GZIP,
+    JSON,
+    RPV2_BITS,
+    RULES,
+    SIGNALS,
+    bare_parts,
+)
 from lc_assets_tests.benchmarks.crawl import crawl_texts
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 
@@ -95,22 +103,19 @@ def net_seconds(command, folder, out):
     return many - one, found
 
 
-def copied(path, out):
-    """Read every record and write it again, gzipped as JSON lines usually are."""
-    with path.open() as lines, gzip.open(out, "wt", 6) as copy:
-        for line in lines:
-            copy.write(json.dumps(json.loads(line)) + "\n")
+TABLES = (JSON, ZSTD, DIGESTS)
+"""Parts of every command that writes a table of kept documents."""
 
 
 @pytest.mark.parametrize(
-    ("command", "floor"),
+    ("command", "parts", "least"),
     [
-        (filtered, 1.7),
-        (measured, 2.0),
-        (removed, 1.3),
-        (deduplicated, 0.8),
-        (signed, 1.2),
-        (tokenized, 2.0),
+        (filtered, (*TABLES, RULES), 0.45),
+        (measured, (JSON, SIGNALS, GZIP, DIGESTS), 0.6),
+        (removed, (*TABLES, MINHASH), 0.17),
+        (deduplicated, (*TABLES, MINHASH, GZIP), 0.2),
+        (signed, (*TABLES, RPV2_BITS), 0.5),
+        (tokenized, (*TABLES, BPE), 0.28),
     ],
     ids=[
         "filter --rules gopher-paper",
@@ -121,26 +126,21 @@ def copied(path, out):
         "tokenize",
     ],
 )
-def test_a_command_against_copying_its_input(pages, tmp_path, command, floor, request):
-    """MB of text per CPU-second."""
+def test_a_command_against_its_bare_parts(pages, tmp_path, command, parts, least, request):
+    """MB of text per CPU-second: of the command, of its parts together, and of each."""
     folder, megabytes = pages
     seconds, found = net_seconds(command, folder, tmp_path)
-    copying, _ = cpu_seconds(lambda n: copied(folder / "many.jsonl", tmp_path / f"copy{n}"))
     (built,) = list(found.stages.values())[-1].values()
     assert built.counts.seen == len((folder / "many.jsonl").read_text().splitlines())
-    say(request.node.callspec.id, megabytes, "MB of text", seconds, copying=copying)
-    assert seconds * floor < copying
-
-
-def test_tokenizing_against_the_tokenizer_alone(pages, tmp_path):
-    """Which encodes the same texts, in memory, one by one, and is the bound; words seen before."""
-    folder, megabytes = pages
-    seconds, _ = net_seconds(tokenized, folder, tmp_path)
-    lines = (folder / "many.jsonl").read_text().splitlines()
-    texts, encode = [json.loads(line)["text"].encode() for line in lines], gpt2_tokenizer().encode
-    alone, _ = cpu_seconds(lambda _: [encode(text) is None for text in texts])
-    say("tokenize", megabytes, "MB of text", seconds, tokenizer_alone=alone)
-    assert seconds < 10 * alone
+    bare = bare_parts(folder / "many.jsonl", found)
+    alone = {name: cpu_seconds(bare[name])[0] for name in parts}
+    total = sum(alone.values())
+    rates = ", ".join(f"{name} {megabytes / took:,.0f}" for name, took in alone.items())
+    print(
+        f"\n{request.node.callspec.id}: {megabytes / seconds:.1f} MB of text per CPU-second, "
+        f"{total / seconds:.2f} of the rate of its bare parts, {megabytes / total:.1f}: {rates}"
+    )
+    assert total > least * seconds
 
 
 @pytest.mark.network

@@ -1,0 +1,81 @@
+"""The parts of a command over a file of JSON lines that nothing spares: each by itself, in memory,
+without tables, checks and objects around it.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from isal import igzip
+
+from lc_assets.api.files import Output
+from lc_assets.builds.settings.rows import TokenizingSettings
+from lc_assets.formats.corpora.containers import CorpusDocument
+from lc_assets.formats.lists.rule_files import read_rules
+from lc_assets.formats.redpajama.signals import signals_lines
+from lc_assets.lake.digests import fact_of
+from lc_assets.publishing import gzipped
+from lc_assets.text.duplicates.minhash import RPV2
+from lc_assets.text.rules.columns import values_of_each
+from lc_assets.text.rules.models import Offered
+from lc_assets.text.signals.signals import signals_of_each
+from lc_assets.text.texts import Texts, together
+from lc_assets_tests.benchmarks.chain_parts import (
+    BPE,
+    MINHASH,
+    ZSTD,
+    compress_texts,
+    encode_texts,
+    sign_texts,
+)
+
+JSON, RULES, SIGNALS, RPV2_BITS, GZIP, DIGESTS = (
+    *("JSON", "kernels of rules", "kernels of signals", "MinHash, RPv2's bits"),
+    *("gzip of lines", "SHA-256 and CRC-32 of files"),
+)
+
+
+class Line(msgspec.Struct):
+    """What a command reads of a record."""
+
+    text: str
+    id: str = ""
+    url: str = ""
+
+
+def bare_parts(path: Path, found: Output) -> dict[str, Callable[[object], object]]:
+    """Each part, by name.
+
+    Args:
+        path: the file of JSON lines.
+        found: what a command made of it, of which every file is digested.
+    """
+    lines, decoder = path.read_bytes(), msgspec.json.Decoder(Line)
+    batches = list(together((line.text for line in decoder.decode_lines(lines)), len))
+    utf8 = [Texts(texts).utf8 for texts in batches]
+    columns = sorted(read_rules("gopher-paper").columns)
+    files = [file for file in found.folder.rglob("*") if file.is_file()]
+    contents = [igzip.decompress(file.read_bytes()) for file in files if file.suffix == ".gz"]
+
+    def signals(_: object) -> None:
+        for texts in batches:
+            measured, none = signals_of_each(Texts(texts), [""] * len(texts)), [""] * len(texts)
+            documents = [CorpusDocument(id="", text=text) for text in texts]
+            signals_lines(documents, measured, none, language="en")
+
+    def compress(_: object) -> None:
+        for content in contents:
+            with gzipped(path.with_suffix(".gz")) as out:
+                out.write(content)
+
+    return {
+        JSON: lambda _: decoder.decode_lines(lines),
+        RULES: lambda _: [values_of_each(list(map(Offered, it)), columns) for it in batches],
+        SIGNALS: signals,
+        MINHASH: lambda _: sign_texts(utf8),
+        RPV2_BITS: lambda _: sign_texts(utf8, RPV2),
+        BPE: lambda _: encode_texts(utf8, TokenizingSettings(min_tokens=1)),
+        ZSTD: lambda _: compress_texts(utf8),
+        GZIP: compress,
+        DIGESTS: lambda _: [fact_of(file.parent, file.name) for file in files],
+    }
