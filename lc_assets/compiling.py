@@ -82,8 +82,24 @@ class Kernel(Generic[Takes, Gives]):
         except RuntimeError:  # "cannot cache function: no locator available"
             return numba.njit(**how)(self.py_func)
         made._cache._cache_file._source_stamp = stamp
+        made._cache.load_overload = _loading(made._cache)
         made.get_call_template = _by_types(made.get_call_template)
         return made
+
+
+def _loading(cache: Any) -> Callable[..., Any]:
+    """Load machine code without what numba can compile, which takes a process 0.15 s to declare;
+    it does that again before it compiles.
+    """
+
+    def load(types: Any, context: Any) -> Any:
+        from numba.core.runtime import rtsys
+
+        rtsys.initialize(context)
+        with cache._guard_against_spurious_io_errors():
+            return cache._load_overload(types, context)
+
+    return load
 
 
 def _by_types(compile_call: Callable[..., Any]) -> Callable[..., Any]:

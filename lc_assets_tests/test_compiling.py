@@ -1,5 +1,6 @@
 """Compiled functions: cached where that is possible, and never from another source."""
 
+import os
 import subprocess
 import sys
 
@@ -124,6 +125,25 @@ def test_a_fingerprint_holds_for_another_process():
     }
     assert len(runs) == 1
     assert fingerprint(total) == fingerprint(total)
+
+
+def test_a_cached_kernel_loads_without_what_numba_can_compile(tmp_path):
+    """It would declare that first, 0.15 s; one that cannot be cached is compiled after it."""
+    code = """
+import sys
+import numpy as np
+from lc_assets.compiling import compiled
+from lc_assets.text.hashing import mix64_kernel
+mix64_kernel(np.uint64(3))
+print("numba.np.arraymath" in sys.modules, compiled(lambda values: values.sum())(np.arange(5)))
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", code]
+    runs = [
+        subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+        for _ in range(2)
+    ]
+    assert runs == ["True 10\n", "False 10\n"]
 
 
 def test_a_kernel_compiles_without_other_packages_extensions():
