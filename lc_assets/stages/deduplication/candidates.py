@@ -109,10 +109,11 @@ class PairsTask:
 
 def pair_bands(task: BandsTask) -> None:
     """Publish the candidate pairs of some bands."""
-    waiting = list[pa.Table]()
+    waiting, files = list[pa.Table](), list(map(read_bands, task.files))
     with publish(task.out) as draft, BucketWriter(draft, CANDIDATES) as writer:
         for band in task.bands:
-            for members, starts in _pieces(task, band):
+            of_band = [(keys[band], places[band]) for keys, places in files]
+            for members, starts in _pieces(of_band, task.first_new):
                 for left, right in _pairs(task, band, members, starts):
                     new = right >> PLACE_BITS >= task.first_new
                     bands = np.full(int(new.sum()), band, np.uint8)
@@ -144,14 +145,15 @@ def _send(writer: BucketWriter, waiting: list[pa.Table]) -> None:
     waiting.clear()
 
 
-def _pieces(task: BandsTask, band: int) -> Iterator[tuple[Numbers, Numbers]]:
-    """Members of the buckets of two or more whose last is new, ascending in each, a piece of the
-    band at a time; and where each bucket begins.
+def _pieces(
+    files: Sequence[tuple[Keys, Places]], first_new: int
+) -> Iterator[tuple[Numbers, Numbers]]:
+    """Members of the buckets of two or more whose last is new, ascending in each, a piece of a band
+    at a time; and where each bucket begins. ``files`` are each file's keys and places.
 
     A piece is a range of keys, so no bucket is in two, and small enough to be sorted in the cache.
     """
-    files = [(keys[band], places[band]) for keys, places in map(read_bands, task.files)]
-    n_new = sum(len(keys) for keys, _ in files[task.first_new :])
+    n_new = sum(len(keys) for keys, _ in files[first_new:])
     n_pieces = -(-n_new // PIECE_MEMBERS)
     bounds = np.array([(number << 64) // n_pieces for number in range(1, n_pieces)], np.uint64)
     cuts = [np.searchsorted(keys, bounds) for keys, _ in files]
@@ -160,7 +162,7 @@ def _pieces(task: BandsTask, band: int) -> Iterator[tuple[Numbers, Numbers]]:
         for (keys, places), at in zip(files, cuts, strict=True)
     ]
     for parts in zip(*pieces, strict=True) if n_pieces else ():
-        yield _buckets(*_members(parts, task.first_new), task.first_new << PLACE_BITS)
+        yield _buckets(*_members(parts, first_new), first_new << PLACE_BITS)
 
 
 def _members(parts: Sequence[tuple[Keys, Places]], first_new: int) -> tuple[Keys, Numbers]:

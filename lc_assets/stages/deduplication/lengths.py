@@ -82,8 +82,6 @@ def too_short(
     context: BuildContext, inputs: Mapping[str, Published], ids: Sequence[str]
 ) -> set[str]:
     """Those of some documents that have too few tokens for every stage."""
-    if least_tokens(context.recipe) == 1:
-        return set()
     settings, tasks = counted_by(context.recipe), list[LengthTask]()
     shards = groupby(sorted(ids), key=lambda name: parse_document_id(name)[0])
     named = [(shard, frozenset(names)) for shard, names in shards]

@@ -177,9 +177,11 @@ def _duplicates(
         elif not gather_facts(database, staging.inputs, pairs):
             return []
         by = (*settings.exact, *((NEAR,) if near else ()))
-        floor = min(settings.threshold, settings.heldout_floor)
-        compared = [line["id"] for line in database.lines(compared_query(by, floor))]
-        short = too_short(context, staging.inputs, compared)
+        short = set[str]()
+        if least_tokens(recipe) > 1:
+            floor = min(settings.threshold, settings.heldout_floor)
+            compared = [line["id"] for line in database.lines(compared_query(by, floor))]
+            short = too_short(context, staging.inputs, compared)
         sides = _sides(database, staging, recipe)
         _decide_all(database, by, recipe, excluded, short=short, sides=sides)
         ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
@@ -241,7 +243,7 @@ def _decide_all(
             ineligible=ineligible,
             last=last,
         )
-        found = kept_for_others(database, gone)
+        found = kept_for_others(database, gone) if gone or sides.num_rows else set()
         if found <= last:
             return
         ineligible |= found & gone
