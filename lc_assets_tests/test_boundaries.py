@@ -41,7 +41,7 @@ def test_the_import_contracts_hold():
 @pytest.mark.parametrize("module", ["grid", "packed", "rows", "windows"])
 def test_loaders_load_without_the_heavy_libraries(module):
     """A training node has no Dagster, and a NumPy user no torch."""
-    heavy = {"dagster", "torch", "pandera", "matplotlib", "pyarrow", "numba"}
+    heavy = {"dagster", "torch", "pandera", "PIL", "pyarrow", "numba"}
     assert not heavy & loaded_by(f"lc_assets.loaders.{module}")
 
 
@@ -62,7 +62,7 @@ def test_stages_read_stages_before_them():
 
 def test_the_command_line_starts_light():
     """`lc --help` must not wait for Dagster, Arrow or Zarr."""
-    assert not {"dagster", "pyarrow", "zarr", "tiktoken", "numpy", "matplotlib"} & loaded_by(
+    assert not {"dagster", "pyarrow", "zarr", "tiktoken", "numpy", "PIL"} & loaded_by(
         "lc_assets.cli.app"
     )
 
@@ -87,7 +87,7 @@ def test_definitions_load_without_the_heavy_libraries():
     """Every run and every UI reload imports the code location: plots, schemas and arrays are
     imported when used.
     """
-    assert not {"pandera", "matplotlib", "pandas", "torch"} & loaded_by("lc_assets.definitions")
+    assert not {"pandera", "PIL", "pandas", "torch"} & loaded_by("lc_assets.definitions")
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())

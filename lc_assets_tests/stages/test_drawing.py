@@ -3,19 +3,15 @@ behind them.
 """
 
 import io
+from itertools import pairwise
 
+import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
-from matplotlib.image import imread
+from PIL import Image
+from PIL.ImageColor import getrgb
 
-from lc_assets.stages.reports.drawing import (
-    PAPER,
-    SHADES,
-    bars,
-    curves,
-    histogram,
-    timeline,
-)
+from lc_assets.stages.reports.canvas import PAPER, SHADES, dashes, whole_ticks
+from lc_assets.stages.reports.drawing import bars, curves, histogram, timeline
 
 
 def test_the_same_numbers_give_the_same_small_picture():
@@ -59,10 +55,15 @@ DRAWN = {
 @pytest.mark.parametrize("name", DRAWN)
 def test_plots_bring_their_own_paper_into_both_themes(name):
     """Nothing shines through, so that ink stays on what it was chosen for."""
-    pixels = imread(io.BytesIO(DRAWN[name]()))
-    assert (pixels[..., 3] == 1).all()
-    assert {tuple(pixels[y, x, :3]) for y in (0, -1) for x in (0, -1)} == {to_rgb(PAPER)}
-    assert pixels.shape[1] <= 640, "wider than what Dagster shows it in"
+    drawn = Image.open(io.BytesIO(DRAWN[name]()))
+    assert not drawn.has_transparency_data
+    pixels, (width, height) = drawn.convert("RGB"), drawn.size
+    corners = {pixels.getpixel((x, y)) for x in (0, width - 1) for y in (0, height - 1)}
+    assert corners == {getrgb(PAPER)}
+    assert width <= 640, "wider than what Dagster shows it in"
+    colors = {color for _, color in pixels.getcolors(width * height)}
+    shades = SHADES if name == "curves" else SHADES[:1]
+    assert {getrgb(shade) for shade in shades} <= colors, "they are not as they were chosen"
 
 
 @pytest.mark.parametrize("shade", SHADES)
@@ -85,7 +86,7 @@ def contrast(one: str, other: str) -> float:
 def luminance(colour: str) -> float:
     linear = [
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
-        for part in to_rgb(colour)
+        for part in (value / 255 for value in getrgb(colour))
     ]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
@@ -94,12 +95,36 @@ def luminance(colour: str) -> float:
     "name", ["", "$\\frac{a", "例え.jp", "a" * 300, "x\ny\x1b[31m", "%d {0} \\"]
 )
 def test_a_hostile_name_is_a_label(name):
-    """Hosts of web pages become labels; matplotlib would read some as formulas, and warns of
-    letters that its font has not.
-    """
+    """Hosts of web pages become labels, also those of letters that no font has."""
     assert bars("Hosts", {name: 1, "b": 2}, unit="documents").startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("heights", [{}, {"a": 0}, {"a": 1}])
 def test_few_bars_are_drawn(heights):
     assert bars("Withdrawn", heights, unit="documents").startswith(b"\x89PNG")
+
+
+def test_ticks_are_few_and_whole():
+    """At most seven from 0 on, of the right distance: ones, twos or fives of a power of ten."""
+    for most in [0.4, 1, 5.9, 6, 7, 11, 12.1, 29, 30, 31, 59, 61, 2.5e9, 7e9, *range(1, 300, 7)]:
+        ticks = whole_ticks(most)
+        assert len(ticks) in range(1, 8)
+        assert ticks[-1] <= most
+        assert len(ticks) > 2 or most < 4
+        steps = {after - before for before, after in pairwise(ticks)}
+        assert len(steps) <= 1
+        assert all(f"{step:.0e}"[0] in "125" for step in steps)
+
+
+def test_a_dashed_line_is_half_gaps():
+    parts = dashes(np.array([[0.0, 0.0], [30.0, 0.0], [30.0, 40.0]]), 5)
+    assert [part[0].tolist() for part in parts] == [
+        [0, 0],
+        [10, 0],
+        [20, 0],
+        [30, 0],
+        [30, 10],
+        [30, 20],
+        [30, 30],
+    ]
+    assert [len(part) for part in parts] == [6] * 7

@@ -233,7 +233,7 @@ STAGE = Stage(
     description=(
         "Card of the published rows and mixes: Markdown for Hugging Face, and one HTML page."
     ),
-    code_version="2",
+    code_version="3",
     reads={
         "longcrawl": UNPARTITIONED,
         "blended_mix": ALL_SNAPSHOTS,

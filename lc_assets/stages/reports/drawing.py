@@ -1,31 +1,32 @@
-"""Small plots as PNG, drawn by matplotlib: dark on a white background, legible in both themes.
+"""Small plots as PNG: dark on a white background, legible in both themes.
 
-About 15 kB each: they are stored in Dagster's event log and in data-set cards. The same numbers
-give the same bytes.
+Some 5 kB each: they are stored in Dagster's event log and in data-set cards. The same numbers give
+the same bytes.
 """
 
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-INCHES = (6.4, 2.6)
-DOTS_PER_INCH = 90
-INK = "#1f3a5f"
-ACCENT = "#c0572b"
-SHADES = (INK, ACCENT, "#4f8a4e", "#8c6bb1", "#96801f", "#7f7f7f", "#3a87a3")
-"""Each has a contrast of at least 3 to 1 against `PAPER`, as WCAG 2.2 requires of graphics."""
+from lc_assets.stages.reports.canvas import (
+    ACCENT,
+    HEIGHT,
+    INK,
+    SHADES,
+    SMALL,
+    Canvas,
+    Scale,
+    counted_as,
+    label_of,
+    log_ticks,
+    upright,
+    whole_ticks,
+    width_of,
+)
 
-PAPER = "#ffffff"
-"""Background of every plot, also in a dark theme."""
-
-MOST_CHARS = 40
-"""Longest label; longer ones are shortened."""
-
-OUTSIDE = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
-ABOVE = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
-"""Positions of a legend."""
+_DASHES = (0, 5, 2)
+"""Pixels of a dash and of a gap, by kind of line; 0 for none."""
 
 
 def bars(
@@ -45,35 +46,25 @@ def bars(
         beside: a second value by name.
         names: legend of the two kinds of bars.
     """
-    labels = [_label(name) for name in heights]
-    tall, left = (
-        max(1.6, 0.8 + 0.24 * len(heights)),
-        0.03 + 0.0105 * max(map(len, labels), default=0),
-    )
-    figure, axes = _figure(title, tall, left=left)
-    at = np.arange(len(labels))[::-1]
-    kinds = (
-        [(0.0, heights, INK)] if beside is None else [(0.2, heights, INK), (-0.2, beside, ACCENT)]
-    )
-    for number, (shift, values, color) in enumerate(kinds):
-        drawn = axes.barh(
-            at + shift,
-            [values.get(name, 0) for name in heights],
-            0.8 / len(kinds),
-            color=color,
-            label=names[number] if names else None,
-        )
-        axes.bar_label(drawn, fmt=_counted, fontsize=6, padding=2)
-    if beside is not None:
-        axes.legend(fontsize=7, frameon=False, borderaxespad=0, **ABOVE)
-    axes.set_yticks(at, labels, fontsize=7, parse_math=False)
-    axes.margins(x=0.12)  # space for the numbers
-    axes.set_xlim(0, None if any(any(values.values()) for _, values, _ in kinds) else 1)
-    axes.set_ylim(min(len(labels) - 3, 0) - 0.6, len(labels) - 0.4)  # few bars are no thicker
+    kinds = [(heights, INK)] if beside is None else [(heights, INK), (beside, ACCENT)]
+    labels, most = [*map(label_of, heights)], max((*_values(kinds, heights), 0.0))
+    left = 16 + max((width_of(label) for label in labels), default=0)
+    plot = Canvas(title, max(144, 72 + 22 * len(labels)), left=left)
+    along = Scale(0, most * 1.12 or 1, plot.left, plot.right)  # with space for the numbers
+    step = (plot.bottom - plot.top) / max(len(labels), 3)  # few bars are no thicker
+    for row, (name, label) in enumerate(zip(heights, labels, strict=True)):
+        top, thick = plot.top + (row + 0.1) * step, 0.8 * step / len(kinds)
+        plot.text(plot.left - 5, top + 0.4 * step, label, "rm")
+        for values, color in kinds:
+            value = values.get(name, 0)
+            plot.box(plot.left, top, along.at(value), top + thick, color)
+            plot.text(along.at(value) + 3, top + thick / 2, counted_as(value), "lm", SMALL)
+            top += thick
     if not labels:
-        axes.annotate("none", (0.02, 0.5), xycoords="axes fraction", fontsize=7)
-    _numbered(axes.xaxis, unit)
-    return _png(figure)
+        plot.text(plot.left + 8, (plot.top + plot.bottom) / 2, "none", "lm")
+    plot.legend(dict(zip(names, (INK, ACCENT), strict=False)) if beside is not None else {})
+    plot.axis_below(along, whole_ticks(along.high), unit)
+    return plot.png()
 
 
 def histogram(
@@ -97,20 +88,22 @@ def histogram(
         counted: what has one number each.
         shares: whether the values are from 0 to 1.
     """
-    figure, axes = _figure(title, right=0.95)
-    numbers, bins = np.asarray(values, dtype=np.float64), np.linspace(0, 1, 21)
-    axes.set_xlabel(f"{unit}; the line: {mark_name}" if mark_name else unit, fontsize=7)
+    numbers = np.asarray(values, dtype=np.float64)
+    bins, ticks = np.linspace(0, 1, 21), [0, 0.2, 0.4, 0.6, 0.8, 1]
     if not shares:
         numbers = numbers[numbers >= 1]
         top = max(numbers.max(initial=10.0), mark or 0) * 1.2
         bins = np.geomspace(max(numbers.min(initial=top), 1) * 0.9, top, 40)
-        axes.set_xscale("log")
-        _numbered(axes.xaxis, axes.get_xlabel(), logarithmic=True)
-    axes.hist(numbers, bins=bins, color=INK)
+        ticks = log_ticks(bins[0], top)
+    counts = np.histogram(numbers, bins)[0].tolist()
+    plot, up = upright(title, max(counts), counted)
+    along = Scale(bins[0], bins[-1], plot.left, plot.right, is_log=not shares)
+    for begin, end, count in zip(bins, bins[1:], counts, strict=False):
+        plot.box(along.at(begin), up.at(count), along.at(end), plot.bottom, INK)
     if mark is not None:
-        axes.axvline(mark, color=ACCENT, linewidth=1.5)
-    _numbered(axes.yaxis, counted)
-    return _png(figure)
+        plot.line([(along.at(mark), plot.top), (along.at(mark), plot.bottom)], ACCENT, 1.5)
+    plot.axis_below(along, ticks, f"{unit}; the line: {mark_name}" if mark_name else unit)
+    return plot.png()
 
 
 def timeline(title: str, heights: Mapping[str, float], *, unit: str) -> bytes:
@@ -121,17 +114,17 @@ def timeline(title: str, heights: Mapping[str, float], *, unit: str) -> bytes:
         heights: value by snapshot, oldest first; a name without a year is its own label.
         unit: of the values.
     """
-    figure, axes = _figure(title, left=0.11)
-    axes.bar(np.arange(len(heights)), list(heights.values()), 0.8, color=INK)
-    years = [name[:4] if name[:4].isdigit() else name for name in heights]
-    first = [place for place, year in enumerate(years) if place == 0 or years[place - 1] != year]
-    axes.set_xticks(first, [years[place] for place in first], rotation=0 if len(first) < 12 else 45)
-    axes.set_ylim(bottom=0)
-    axes.annotate(
-        f"{len(heights):,} snapshots", (1, 1), xycoords="axes fraction", fontsize=7, ha="right"
-    )
-    _numbered(axes.yaxis, unit)
-    return _png(figure)
+    plot, up = upright(title, max(heights.values(), default=0), unit)
+    along = Scale(-0.5, max(len(heights), 1) - 0.5, plot.left, plot.right)
+    for place, value in enumerate(heights.values()):
+        plot.box(along.at(place - 0.4), up.at(value), along.at(place + 0.4), plot.bottom, INK)
+    years = [name[:4] if name[:4].isdigit() else label_of(name) for name in heights]
+    firsts = {
+        place: year for place, year in enumerate(years) if not place or years[place - 1] != year
+    }
+    plot.axis_below(along, firsts, "", firsts)
+    plot.text(plot.right, plot.top - 14, f"{len(heights):,} snapshots", "rm")
+    return plot.png()
 
 
 def curves(
@@ -148,75 +141,23 @@ def curves(
     moving = {
         name: points for name, points in lines.items() if len({height for _, height in points}) > 1
     }
-    figure, axes = _figure(title, max(2.6, 1.1 + 0.125 * len(moving)), right=0.62)
+    most = max((y for points in moving.values() for _, y in points), default=0)
+    plot, up = upright(title, most, unit, max(HEIGHT, 100 + 12 * len(moving)), right=357)
+    places = [1.0, *(place for points in moving.values() for place, _ in points)]
+    below = Scale(min(places) / 1.1, max(places) * 1.1, plot.left, plot.right, is_log=True)
+    plot.line([(below.at(1), plot.top), (below.at(1), plot.bottom)], ACCENT, 1)
     for number, (name, points) in enumerate(moving.items()):
-        style = {"color": SHADES[number % len(SHADES)], "label": name}
-        dashes = ("-", "--", ":")[number // len(SHADES) % 3]
-        axes.plot(*zip(*points, strict=True), linewidth=1, linestyle=dashes, **style)
-    axes.axvline(1, color=ACCENT, linewidth=1)
-    axes.set_xscale("log")
-    axes.set_xlabel(along, fontsize=7)
-    axes.set_ylim(bottom=0)
-    _numbered(axes.yaxis, unit)
-    if moving:
-        axes.legend(fontsize=6, frameon=False, borderaxespad=0, **OUTSIDE)
+        color, dash = SHADES[number % len(SHADES)], _DASHES[number // len(SHADES) % len(_DASHES)]
+        plot.line([(below.at(x), up.at(y)) for x, y in points], color, 1, dash)
+        height = plot.top + 4 + 12 * number
+        plot.line([(plot.right + 8, height), (plot.right + 24, height)], color, 1, dash)
+        plot.text(plot.right + 28, height, label_of(name), "lm", SMALL)
     if len(lines) > len(moving):
         words = f"and {len(lines) - len(moving)} that change nothing"
-        axes.annotate(words, (1.02, -0.02), xycoords="axes fraction", fontsize=6, va="top")
-    return _png(figure)
+        plot.text(plot.right + 8, plot.bottom + 4, words, "lm", SMALL)
+    plot.axis_below(below, log_ticks(below.low, below.high), along)
+    return plot.png()
 
 
-def _figure(
-    title: str, height: float = INCHES[1], *, left: float = 0.09, right: float = 0.97
-) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
-
-    # Fixed margins: matplotlib's layout engines draw everything twice, 0.1 s a plot.
-    figure = Figure(figsize=(INCHES[0], height), dpi=DOTS_PER_INCH, facecolor=PAPER)
-    axes = figure.add_axes((left, 0.45 / height, right - left, 1 - 0.75 / height))
-    axes.set_title(title, fontsize=9, loc="left")
-    axes.tick_params(labelsize=7)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
-
-
-def _label(name: str) -> str:
-    r"""An untrusted name as a label; characters outside the font are replaced.
-
-    >>> _label("no such page"), _label("例え.jp\n"), len(_label("a" * 300))
-    ('no such page', '??.jp?', 40)
-    """
-    words = "".join(
-        letter
-        if letter.isprintable() and (letter < "\u0250" or "\u2010" <= letter < "\u2300")
-        else "?"
-        for letter in name
-    )
-    return words if len(words) <= MOST_CHARS else f"{words[: MOST_CHARS - 1]}…"
-
-
-def _counted(value: float) -> str:
-    """A number at the end of a bar.
-
-    >>> _counted(12345.0), _counted(0.125), _counted(0)
-    ('12,345', '0.125', '0')
-    """
-    return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:.3g}"
-
-
-def _numbered(axis: Any, unit: str, *, logarithmic: bool = False) -> None:
-    """Label an axis with whole numbers such as 50,000."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
-
-    axis.set_label_text(unit, fontsize=7)
-    axis.set_major_locator(
-        LogLocator(subs=(1, 2, 5)) if logarithmic else MaxNLocator(6, integer=True)
-    )
-    axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-
-
-def _png(figure: Any) -> bytes:
-    png = io.BytesIO()
-    figure.savefig(png, format="png", metadata={"Software": None})  # omits matplotlib's version
-    return png.getvalue()
+def _values(kinds: Sequence[tuple[Mapping[str, float], str]], names: Iterable[str]) -> list[float]:
+    return [values.get(name, 0) for name in names for values, _ in kinds]
