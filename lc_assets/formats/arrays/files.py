@@ -106,19 +106,14 @@ class LocalFiles:
 
     def read(self, pieces: Sequence[Piece]) -> list[bytes]:
         """See `Files.read`."""
+        contents: list[bytes] = []
         try:
-            return [
-                part
-                for path, ours in groupby(pieces, _PATH)
-                for part in _read(f"{self.folder}/{path}", ours)
-            ]
+            for path, ours in groupby(pieces, _PATH):
+                opened = os.open(f"{self.folder}/{path}", os.O_RDONLY)
+                try:
+                    contents += [os.pread(opened, stop - start, start) for _, start, stop in ours]
+                finally:
+                    os.close(opened)
         except NotADirectoryError as error:  # a file in the place of a folder
             raise FileNotFoundError(*error.args) from error
-
-
-def _read(path: str, pieces: Iterable[Piece]) -> list[bytes]:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        return [os.pread(opened, stop - start, start) for _, start, stop in pieces]
-    finally:
-        os.close(opened)
+        return contents
