@@ -1,12 +1,13 @@
 """Calibrating the estimates of `lc plan` where nothing was built yet: what each stage takes on this
 machine.
 
-Some shards of the largest partition of each source are built in a scratch lake, one for each worker
-and then twice as many each time, by the recipe and the executor of a rebuild. Through each stage's
-wall-clock seconds, checks included, goes a line by the bytes upstream: seconds of a partition, and
-of a byte. Since these are the user's own shards, their documents, and the share that is kept, cost
-what they will cost in the partitions to be built. What grows otherwise, such as comparing a
-snapshot with older ones, is not foreseen, and a mix is measured as one of equal parts.
+Some shards of the largest partition of each kind are built in a scratch lake, one for each worker
+and then twice as many each time, by the recipe and the executor of a rebuild. Of a kind are the
+partitions of a source whose documents are about as long, as the first ones of some files show.
+Through each stage's wall-clock seconds, checks included, goes a line by the bytes upstream: seconds
+of a partition, and of a byte. Since these are the user's own shards, their documents, and the share
+that is kept, cost what they will cost in the partitions to be built. What grows otherwise, such as
+comparing a snapshot with older ones, is not foreseen, and a mix is measured as one of equal parts.
 """
 
 import contextlib
@@ -24,22 +25,32 @@ import numpy as np
 
 from lc_assets.builds.settings.rows import MixSettings
 from lc_assets.builds.stage import BuildContext
-from lc_assets.errors import BadInput, NotPublished
+from lc_assets.errors import BadInput, LcError, NotPublished
+from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.lake.lake import Lake
 from lc_assets.randomness import keyed_u64
 from lc_assets.records import record
+from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_name
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.costing import Cost
 from lc_assets.stages.documents import raw_snapshot as raw
+from lc_assets.stages.documents.file_records import file_records
 from lc_assets.stages.documents.raw_snapshot import ShardFiles
-from lc_assets.stages.planning import keys_of, took
+from lc_assets.stages.planning import keys_of
 from lc_assets.vocabulary import parse_snapshot
 
 SECONDS = 40.0
 """How long builds are measured, after one in which all workers import libraries and compile."""
-LEAST_PARTS = 2
+LEAST_PARTS = 3
 """For a line; unless there are no more shards."""
+ALIKE = 2.0
+"""Of one kind are documents that are at most so many times as long, on average."""
+LOOKED_AT, LOOKED_DOCUMENTS, LOOKED_CHARS = 4, 64, 4 << 20
+"""Files of a partition, and of each first documents, or characters, that show how long they are."""
+CARD = "data_set_card"
+"""Its plots are drawn once, of however many documents: a line would be of noise."""
+CLOCK = time.perf_counter
 
 
 class Line(NamedTuple):
@@ -57,7 +68,7 @@ class Calibration:
         n_shards: shards of the largest part that was built of each partition that was measured.
         lines: by such a partition and stage; none of stages that need what the scratch lake has
             not.
-        like: by partition that which was measured of its source.
+        like: by partition that which was measured of its kind.
         n_bytes: upstream, by partition.
     """
 
@@ -85,13 +96,13 @@ class Calibration:
 def calibrate(
     context: BuildContext, snapshots: Sequence[str], *, at_once: int, seconds: float = SECONDS
 ) -> Calibration:
-    """Measure builds of shards of each source's largest partition.
+    """Measure builds of shards of each kind's largest partition.
 
     Args:
         context: whose lake is neither read nor written.
         snapshots: the partitions that are planned.
         at_once: how many workers the executor has; fewer shards would leave some idle.
-        seconds: no build but the first two begins that would probably end later.
+        seconds: no build but the first ones begins that would probably end later.
 
     Raises:
         BadInput: when there are no files upstream.
@@ -105,21 +116,63 @@ def calibrate(
     n_bytes = {name: _n_bytes(found) for name, found in files.items()}
     if not any(n_bytes.values()):
         raise BadInput("no files upstream to calibrate with")
-    sources = {name: source_name(recipe.sources, name) for name in n_bytes}
-    largest = {sources[name]: name for name in sorted(n_bytes, key=n_bytes.__getitem__)}
+    drawn = {name: _drawn(found) for name, found in files.items()}
+    like = _like(context, drawn, n_bytes)
     lines, n_shards = dict[str, dict[str, Line]](), dict[str, int]()
-    for key in filter(n_bytes.get, largest.values()):
-        drawn = keyed_u64("calibrate", seed=0, keys=[found.shard.tag for found in files[key]])
-        chosen = [files[key][number] for number in np.argsort(drawn).tolist()]
+    measured = sorted(filter(n_bytes.get, set(like.values())))
+    for key in measured:
         build = partial(_built, context, key)
-        parts = list(_parts(build, chosen, at_once, seconds / len(largest)))
+        parts = list(_parts(build, drawn[key], at_once, seconds / len(measured)))
         n_shards[key] = len(parts[-1][0])
         lines[key] = {
             name: line_through([(_n_bytes(part), took_by[name]) for part, took_by in parts])
             for name in parts[0][1]
         }
-    like = {name: largest[source] for name, source in sources.items()}
+        if CARD in lines[key]:
+            lines[key][CARD] = Line(float(np.median([took_by[CARD] for _, took_by in parts])), 0.0)
     return Calibration(n_shards=n_shards, lines=lines, like=like, n_bytes=n_bytes)
+
+
+def _drawn(files: Sequence[ShardFiles]) -> list[ShardFiles]:
+    """A partition's shards in an order of chance."""
+    drawn = keyed_u64("calibrate", seed=0, keys=[found.shard.tag for found in files])
+    return [files[number] for number in np.argsort(drawn).tolist()]
+
+
+def _like(
+    context: BuildContext, files: Mapping[str, Sequence[ShardFiles]], n_bytes: Mapping[str, int]
+) -> dict[str, str]:
+    """The largest partition of each one's kind."""
+    sources = context.recipe.sources
+    known = sorted(
+        (source_name(sources, key), _length(context, key, found), key)
+        for key, found in files.items()
+    )
+    kinds = list[list[tuple[str, float, str]]]()
+    for source, length, key in known:
+        if not kinds or kinds[-1][0][0] != source or length > ALIKE * kinds[-1][0][1]:
+            kinds.append([])
+        kinds[-1].append((source, length, key))
+    largest = [max((key for *_, key in kind), key=n_bytes.__getitem__) for kind in kinds]
+    return {key: name for kind, name in zip(kinds, largest, strict=True) for *_, key in kind}
+
+
+def _length(context: BuildContext, key: str, files: Sequence[ShardFiles]) -> float:
+    """Mean characters of the first documents of some files on this disk; else 0: RedPajama-V2's
+    snapshots are alike, and a remote file would be read as a whole.
+    """
+    source, lengths = file_source(context.recipe.sources, key), list[int]()
+    if source is None or source.upstream.local_path("") is None:
+        return 0.0
+    for shard in files[:LOOKED_AT]:
+        n_before = sum(lengths)
+        with contextlib.suppress(LcError):  # the build reports it
+            records = itertools.islice(file_records(source, shard, Path()), LOOKED_DOCUMENTS)
+            for _, _, found in records:
+                lengths += [len(found.text)] if isinstance(found, CorpusDocument) else []
+                if sum(lengths) - n_before > LOOKED_CHARS:
+                    break
+    return sum(lengths) / max(len(lengths), 1)
 
 
 def line_through(points: Sequence[tuple[float, float]]) -> Line:
@@ -176,8 +229,9 @@ def _built(context: BuildContext, key: str, files: Sequence[ShardFiles]) -> Took
                 continue
             for own in keys_of(stage, context.recipe, [key]):
                 with contextlib.suppress(NotPublished):  # it reads what no shard leads to
-                    receipt = stage.build(scratch, parse_snapshot(own)).published.receipt
-                    found[stage.name] = took(receipt) or 0.0
+                    begun = CLOCK()
+                    stage.build(scratch, parse_snapshot(own))
+                    found[stage.name] = CLOCK() - begun
     return found
 
 

@@ -1,5 +1,5 @@
 """The parts of a snapshot's chain that nothing spares: each by itself, over what a built lake holds,
-without tables, checks and digests around it.
+without tables, checks and digests around it. And what one pass per shard would spare.
 """
 
 import time
@@ -16,6 +16,8 @@ from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.builds.table_writer import COMPRESSION
+from lc_assets.builds.tables import IDENTITY, read_lines
+from lc_assets.builds.verified_reads import verify_file
 from lc_assets.formats.arrays.chunks import padded, plan_rows
 from lc_assets.formats.arrays.flat import BLOSC, CHUNK, FILL
 from lc_assets.formats.arrays.grid import GridReader, encode_shard, plan_bands
@@ -28,9 +30,9 @@ from lc_assets.text.texts import parts
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
 PAGE_BYTES = 1 << 20
-GUNZIP, ZSTD, MINHASH, BPE, ROWS, FLAT = (
+GUNZIP, ZSTD, MINHASH, BPE, ROWS, FLAT, AGAIN = (
     *("gunzip", "zstd of kept texts", "MinHash", "BPE", "coding of rows"),
-    "coding of the flat copy",
+    *("coding of the flat copy", "reading kept texts again"),
 )
 PREFIXES = {
     "filtered": (
@@ -57,7 +59,9 @@ def bare_parts(
         snapshot: of RedPajama-V2.
         gz: the snapshot's gzipped files.
     """
-    kept = documents_files(lake.partition("filtered_documents", snapshot).require().folder)
+    filtered = lake.partition("filtered_documents", snapshot).require()
+    kept = documents_files(filtered.folder)
+    facts = {fact.path: fact for fact in filtered.receipt.files}
     read = (read_texts(path, ["raw_content"], PrivacySettings()) for path in kept)
     texts = [some.tokenized for table in read for some in table]
     grid = lake.partition("token_grid", snapshot).require().folder
@@ -76,10 +80,19 @@ def bare_parts(
                     chunk = ids[block.start : block.stop, tokens.start : tokens.stop]
                     BLOSC.encode(padded(np.asarray(chunk, "<u2"), CHUNK, FILL))
 
+    def read_again() -> None:
+        """As `document_signatures` and `token_documents` do, which verify the files, too."""
+        for path in kept:
+            assert all(verify_file((path, facts[path.name])) for _ in range(2))
+            for some in read_texts(path, ["id", "raw_content"], PrivacySettings()):
+                del some
+            for line in read_lines(path, [*IDENTITY, "raw_content"], utf8="raw_content"):
+                del line
+
     works: dict[str, Callable[[], object]] = {GUNZIP: lambda: sum(map(unpacked, gz))}
     works |= {BPE: lambda: encode_texts(texts, recipe.token_documents)}
     works |= {ZSTD: lambda: compress_texts(texts), MINHASH: lambda: sign_texts(texts)}
-    works |= {ROWS: code, FLAT: code_flat}
+    works |= {ROWS: code, FLAT: code_flat, AGAIN: read_again}
     return {name: _cpu_seconds(work) for name, work in works.items()}
 
 

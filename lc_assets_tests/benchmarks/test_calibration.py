@@ -1,76 +1,135 @@
-"""How well `lc plan --calibrate` foresees a run: ``LC_MB=250 pytest -s -m "benchmark and slow"
+"""How well `lc plan --calibrate` foresees each stage: ``pytest -s -n 0 -m "benchmark and slow"
 lc_assets_tests/benchmarks/test_calibration.py``.
 
-The snapshot of `test_serial_part` calibrates, by builds of two and four of its eight shards. Then a
-snapshot that was not seen is foreseen and built: other texts, half as many shards, half as much again
-in each. All by the same two workers, by the clock: the machine must be as busy throughout.
+A source has pages and books, in partitions of four and sixteen times as many shards as calibration
+builds. Each partition is then built in a lake of its own. All in one process, in CPU seconds: the
+machine must be as busy throughout, for a second costs up to 1.6 times as much beside others.
 """
 
+import json
 import time
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from lc_assets.builds.building import WORKERS_IMPORT
-from lc_assets.execution.local import LocalExecutor
-from lc_assets.sources import redpajama_v2
+from lc_assets.builds.recipe_files import read_recipe
+from lc_assets.builds.stage import BuildContext
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
 from lc_assets.stages import calibrating
-from lc_assets.stages.catalogue import STAGES, stage_named
+from lc_assets.stages.calibrating import Calibration, calibrate
+from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.costing import costs_of
 from lc_assets.stages.planning import keys_of, plan
-from lc_assets.vocabulary import Shard, parse_snapshot
-from lc_assets_tests.benchmarks.test_serial_part import (
-    MEGABYTES,
-    SHARDS,
-    SNAPSHOT,
-    context_of,
-    shards_of,
-    upstream,  # noqa: F401
-    write_shard,
-)
+from lc_assets_tests.benchmarks.crawl import prose
+from lc_assets_tests.benchmarks.test_serial_part import Metered
+from lc_assets_tests.named_draws import rng_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(3600),
+    pytest.mark.usefixtures("as_in_a_command"),
+]
 
-WORKERS, RAW = 2, "raw_snapshot"
-UNSEEN = parse_snapshot("2023-14")
-MOST_TIMES = 1.5
-SECONDS = 0.0
-"""For calibration: no more than the least."""
+PARTS, SHARD_CHARS = 5, 1_100_000
+"""Builds by which to calibrate, of 1 to 16 shards."""
+CHARS = {"pages": 4_000, "books": 200_000}
+"""Of a document, on average."""
+LINE_PHRASES, LINE_CHARS = 4, 90
+TIMES = (4, 16)
+COPIED = 5
+"""Of so many documents one is a copy, with a word more."""
+RAW = "raw_snapshot"
+MOST_TIMES, MOST_SECONDS, MOST_SHARE = 1.5, 0.2, 0.01
+RECIPE = """
+[sources.corpus]
+path = "{folder}"
+partition = "folder"
+language = "en"
+[filtered_documents]
+rules = "gopher-paper"
+min_words = 0
+[token_documents]
+min_tokens = 512
+[token_grid]
+row_tokens = 512
+"""
+
+
+def texts_of(name: str, mean_chars: int, phrases: list[str]) -> Iterator[str]:
+    """Texts of a shard, of these phrases in any order."""
+    rng, text, n_chars = rng_for("calibration", seed=0, key=name), "", 0
+    while n_chars < SHARD_CHARS:
+        if text and rng.integers(COPIED) == 0:
+            text += " more"
+        else:
+            n_lines = int(mean_chars * rng.lognormal(-0.125, 0.5) / LINE_CHARS) + 1
+            drawn = rng.integers(len(phrases), size=(n_lines, LINE_PHRASES)).tolist()
+            text = "\n".join(" ".join(map(phrases.__getitem__, line)) for line in drawn)
+        n_chars += len(text)
+        yield text
 
 
 @pytest.fixture
-def unseen(upstream) -> Path:  # noqa: F811
-    """The same upstream with another snapshot."""
-    shards = [Shard(UNSEEN, shard.name) for shard in shards_of(SHARDS // 2)]
-    listing = upstream / redpajama_v2.listing_path(UNSEEN, "en")
-    if not listing.exists():
-        for shard in shards:
-            write_shard(upstream, shard, int(1.5 * MEGABYTES * 1e6 / SHARDS))
-        redpajama_v2.write_listing(listing, shards)
-    return upstream
-
-
-def test_a_run_takes_what_was_foreseen(unseen, tmp_path):
-    executor = LocalExecutor(workers=WORKERS, preload=WORKERS_IMPORT)
-    context = context_of(tmp_path / "lake", unseen, SHARDS, executor)
-    begun = time.perf_counter()
-    found = calibrating.calibrate(context, [SNAPSHOT, UNSEEN], at_once=WORKERS, seconds=SECONDS)
-    calibrated = time.perf_counter() - begun
-    stage_named(RAW).build(context, UNSEEN)  # it says how much there is
-    costs = found.filled(
-        costs_of(context.lake, context.recipe, plan(context.lake, context.recipe, [UNSEEN]))
+def context(tmp_path) -> BuildContext:
+    """Of a source with two partitions of each kind, of words as frequent as in books."""
+    words = prose()[1].split()
+    phrases = [" ".join(words[at : at + 4]) for at in range(0, len(words), 4)]
+    for kind, chars in CHARS.items():
+        for times in TIMES:
+            folder = tmp_path / "corpus" / f"{kind}-{times}"
+            folder.mkdir(parents=True)
+            for number in range(times * 2 ** (PARTS - 1)):
+                texts = texts_of(f"{folder.name}/{number}", chars, phrases)
+                lines = (json.dumps({"text": text}) + "\n" for text in texts)
+                (folder / f"{number}.jsonl").write_text("".join(lines))
+    (tmp_path / "recipe.toml").write_text(RECIPE.format(folder=tmp_path / "corpus"))
+    return BuildContext(
+        lake=Lake(tmp_path / "lake"),
+        upstream=Upstream(""),
+        recipe=read_recipe(tmp_path / "recipe.toml"),
+        executor=Metered(),
     )
-    foreseen = {cost.name: cost.seconds or 0.0 for cost in costs}
-    took = {}
+
+
+def foreseen_and_taken(
+    context: BuildContext, found: Calibration, key: str
+) -> Iterator[tuple[str, float, float]]:
+    """Build a partition; CPU seconds of each stage, foreseen and taken."""
+    alone = replace(found, n_bytes={key: found.n_bytes[key]})
+    foreseen = dict[str, float]()
     for stage in STAGES:
-        for key in keys_of(stage, context.recipe, [UNSEEN]):
-            begun = time.perf_counter()
-            stage.build(context, key)
-            took[f"{stage.name}/{key}"] = time.perf_counter() - begun
-    del took[f"{RAW}/{UNSEEN}"]  # built before
-    print(f"\ncalibrated in {calibrated:.1f} s by {found.n_shards[SNAPSHOT]} of {SHARDS} shards")
-    for name, seconds in took.items():
-        print(f"{name:40s} foreseen {foreseen[name]:6.2f} s, took {seconds:6.2f} s")
-    whole = sum(took.values())
-    print(f"together foreseen {sum(foreseen.values()):.1f} s, took {whole:.1f} s")
-    assert whole / MOST_TIMES < sum(foreseen.values()) < whole * MOST_TIMES
+        for own in keys_of(stage, context.recipe, [key]):
+            begun = time.process_time()
+            stage.build(context, own)
+            taken = time.process_time() - begun
+            if stage.name == RAW:
+                costs = costs_of(
+                    context.lake, context.recipe, plan(context.lake, context.recipe, [key])
+                )
+                foreseen = {cost.name: cost.seconds or 0.0 for cost in alone.filled(costs)}
+            else:
+                yield stage.name, foreseen[f"{stage.name}/{own}"], taken
+
+
+def test_each_stage_takes_what_was_foreseen(context, tmp_path, monkeypatch):
+    """Within half as much again, 0.2 CPU-s or a hundredth of the partition's."""
+    monkeypatch.setattr(calibrating, "CLOCK", time.process_time)
+    monkeypatch.setattr(calibrating, "LEAST_PARTS", PARTS)
+    keys, wrong = [f"{kind}-{times}" for kind in CHARS for times in TIMES], list[str]()
+    found = calibrate(context, keys, at_once=1, seconds=0.0)
+    print(f"\ncalibrated by {found.n_shards}")
+    for key in keys:
+        print(f"| {key} | foreseen | taken, CPU-s | ratio |\n|---|---|---|---|")
+        lake = replace(context, lake=Lake(tmp_path / key))
+        rows = list(foreseen_and_taken(lake, found, key))
+        rows.append(("together", *np.array([row[1:] for row in rows]).sum(axis=0).tolist()))
+        for name, foreseen, taken in rows:
+            print(f"| `{name}` | {foreseen:.2f} | {taken:.2f} | {foreseen / taken:.2f} |")
+            times = max(foreseen, taken) / max(min(foreseen, taken), 1e-9)
+            least = max(MOST_SECONDS, MOST_SHARE * rows[-1][2])
+            if times > MOST_TIMES and abs(foreseen - taken) > least:
+                wrong.append(f"{name}/{key}: foreseen {foreseen:.2f}, taken {taken:.2f}")
+    assert not wrong

@@ -36,7 +36,7 @@ def test_every_stage_of_a_lake_that_holds_nothing_is_estimated(context):
 
 
 def test_parts_grow_from_a_shard_a_worker_until_time_or_shards_end(context, monkeypatch):
-    """The first build only warms up; two are measured at least."""
+    """The first build only warms up; three are measured at least."""
     built = []
 
     def note(_context, _key, files):
@@ -50,7 +50,7 @@ def test_parts_grow_from_a_shard_a_worker_until_time_or_shards_end(context, monk
     assert found.lines[SNAPSHOTS[0]]["filtered_documents"].fixed > 0
     built.clear()
     calibrate(context, SNAPSHOTS[:1], at_once=1, seconds=0.0)
-    assert built == [1, 1, 2]
+    assert built == [1, 1, 2, 3]
 
 
 def test_what_builds_in_the_lake_tell_is_kept():
@@ -91,6 +91,29 @@ def test_each_source_is_foreseen_by_its_own_documents(tmp_path, monkeypatch):
     found = calibrate(context, ["pages-a", "pages-b", "books-a"], at_once=1)
     costs = [Cost(name=f"longcrawl/{key}") for key in ("pages-a", "books-a", "all")]
     assert [cost.seconds for cost in found.filled(costs)] == [60.0, 40.0, 220.0]
+
+
+def test_documents_of_other_lengths_are_measured_apart(tmp_path, monkeypatch):
+    """Each partition is foreseen by the largest one whose documents are about as long."""
+    lengths = {"a": [100], "b": [120, 130], "c": [90_000], "d": [9_000, 9_000], "e": [10_000]}
+    for name, own in lengths.items():
+        path = tmp_path / "corpus" / name / "0.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text("".join(f'{{"text": "{"x" * length}"}}\n' for length in own))
+    monkeypatch.setattr(calibrating, "_built", lambda *_: {"token_documents": 1.0})
+    sources = {"corpus": SourceSettings(path=str(tmp_path / "corpus"), partition="folder")}
+    found = calibrate(tiny_context(tmp_path / "tiny", sources=sources), sorted(lengths), at_once=1)
+    assert found.like == {"a": "b", "b": "b", "c": "c", "d": "d", "e": "d"}
+    assert found.lines.keys() == {"b", "c", "d"}
+
+
+def test_the_card_costs_the_same_of_however_many_bytes(context, monkeypatch):
+    """What differs between its builds is noise."""
+    monkeypatch.setattr(
+        calibrating, "_built", lambda _, _key, files: {"data_set_card": float(len(files))}
+    )
+    found = calibrate(context, SNAPSHOTS[:1], at_once=1, seconds=0.0)
+    assert found.lines[SNAPSHOTS[0]]["data_set_card"] == Line(2.0, 0.0)
 
 
 def test_nothing_upstream_is_refused(tmp_path):
