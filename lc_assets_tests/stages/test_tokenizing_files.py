@@ -18,6 +18,8 @@ from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.settings.rows import GriddingSettings, TokenizingSettings
 from lc_assets.builds.tables import FILTERED
 from lc_assets.errors import BadInput, Mismatch
+from lc_assets.execution import containment
+from lc_assets.execution.executor import TaskPolicy
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.megatron.indexed import MegatronReader
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
@@ -91,27 +93,40 @@ def test_each_key_is_a_data_set(tmp_path):
         corpora.tokenize(source, tmp_path / "other", json_keys=("text",), text_field="text")
 
 
+def task_of(folder, texts):
+    """Of a shard with these texts."""
+    nothing = dict.fromkeys(FILTERED.names, "")
+    lines = [nothing | {"id": str(n), "raw_content": text} for n, text in enumerate(texts)]
+    path = folder / "a.documents.parquet"
+    pq.write_table(pa.Table.from_pylist(lines, FILTERED), path)
+    settings = TokenizingSettings(min_tokens=1)
+    return TokenizeTask(documents=path, folder=folder / "out", settings=settings)
+
+
 @given(texts=st.lists(HOSTILE_TEXT, min_size=1, max_size=6))
 def test_hostile_texts_are_tiktokens(tmp_path_factory, texts):
     """Empty ones are dropped and counted."""
     folder = tmp_path_factory.mktemp("hostile")
-    nothing = dict.fromkeys(FILTERED.names, "")
-    lines = [
-        nothing | {"id": str(number), "raw_content": without_surrogates(text)}
-        for number, text in enumerate(["first", *texts])
-    ]
-    pq.write_table(pa.Table.from_pylist(lines, FILTERED), folder / "a.documents.parquet")
-    counts = tokenize_shard(
-        TokenizeTask(
-            documents=folder / "a.documents.parquet",
-            folder=folder / "out",
-            settings=TokenizingSettings(min_tokens=1),
-        )
-    )
+    counts = tokenize_shard(task_of(folder, ["first", *map(without_surrogates, texts)]))
     reference = gpt2_tokenizer(fast=False)
     wanted = [reference.encode(text).tolist() for text in ["first", *texts]]
     assert ids_in(folder / "out" / "a") == [ids for ids in wanted if ids]
     assert counts.dropped.get(TOO_FEW_BYTES, 0) == wanted.count([])
+
+
+def test_a_loss_while_documents_are_written_is_of_all_of_them(tmp_path, monkeypatch):
+    """Where a worker was lost at them before, each is written alone."""
+    seen, write = [], tokenizing._Output._write
+
+    def noted(output, documents, encoded):
+        seen.append(containment._HERE.cell[::2].tolist())
+        write(output, documents, encoded)
+
+    monkeypatch.setattr(tokenizing._Output, "_write", noted)
+    task = task_of(tmp_path, ["one", "two", "three"])
+    for skips in ({}, {0: ""}):
+        assert containment.run_skipping(skips, tokenize_shard, task, TaskPolicy()).kept == 3
+    assert seen == [[0, 2], [0, 0], [1, 1], [2, 2]]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -22,15 +22,10 @@ from lc_assets.arrays import Array
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
 from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.builds.shard_runs import compute, is_finished
-from lc_assets.builds.tables import (
-    DROPPED,
-    IDENTITY,
-    read_lines,
-    writing_table,
-)
+from lc_assets.builds.tables import DROPPED, IDENTITY, read_lines, writing_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, LcError, Mismatch
-from lc_assets.execution.containment import at_document
+from lc_assets.execution.containment import at_document, at_documents
 from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.formats.tokenizers.golden import page_digest
 from lc_assets.formats.tokenizers.named import tokenizer_of
@@ -204,7 +199,11 @@ class _Output(contextlib.ExitStack):
         if self.error is not None:
             return
         try:
-            self._write(documents, [self._encoded(document) for document in documents])
+            for some in at_documents([document.place for document in documents]):
+                part = documents[some]
+                encoded = list(map(self._encoded, part))
+                at_document(part[0].place, part[-1].place)
+                self._write(part, encoded)
         except (LcError, _TokenizersDiffer) as error:
             self.error = error
             self.__exit__(type(error), error, error.__traceback__)
