@@ -15,11 +15,9 @@ from lc_assets.text.duplicates.keys import (
     grams_of,
     jaccard,
     shingle_hashes,
-    shingled_each,
     shingles_each,
     text_key,
     text_keys,
-    units_each,
 )
 from lc_assets.text.duplicates.sketches import NONE, SKETCH_HASHES, sketches_each
 from lc_assets.text.folding import normalized_utf8
@@ -102,17 +100,17 @@ def test_texts_folded_together_are_folded_as_each(texts):
 
 @given(st.lists(TEXT | st.sampled_from(["", "a b c d", "a " * 40]), max_size=6), st.integers(3, 13))
 def test_texts_keyed_and_shingled_together_are_so_as_each(texts, n):
-    """The keys are those of the words' plain hashes; a text that is too short has no shingles."""
-    split = [normalize(text).split() for text in texts]
-    words = units_each(*normalized_together(texts), "words")
-    keys = [content_key(plain_grams(words, 1).data) if words else None for words in split]
+    """The keys are of the normalized texts; a text that is too short has no shingles."""
+    split, together = [normalize(text).split() for text in texts], normalized_together(texts)
+    utf8 = [" ".join(words).encode("utf-8", "surrogatepass") for words in split]
+    keys = [content_key(text) if text else None for text in utf8]
     assert (
-        text_keys(*words)
+        text_keys(*together)
         == keys
         == [text_key(text.encode("utf-8", "surrogatepass")) for text in texts]
     )
     plain = [plain_grams(words, n) if len(words) >= n else [] for words in split]
-    found = [own.tolist() for own in parts(*shingled_each(*words, n))]
+    found = [own.tolist() for own in parts(*shingles_each(*together, Shingles(n)))]
     assert found == list(map(list, plain))
     sketches = sketches_each(*shingles_each(*normalized_together(texts), Shingles(n)))
     least = [sorted(set(own))[:SKETCH_HASHES] for own in found]

@@ -295,7 +295,7 @@ STAGE = Stage(
         "LSH bands of one snapshot's signatures, sorted once, for comparison with every "
         "newer snapshot."
     ),
-    code_version="2",
+    code_version="3",
     reads={
         "filtered_documents": SAME_SNAPSHOT,
         "document_signatures": SAME_SNAPSHOT.only_if(

@@ -30,9 +30,8 @@ from lc_assets.stages.tokens.tokenized_text import SomeTexts, read_texts
 from lc_assets.text.duplicates.grams import Hashes
 from lc_assets.text.duplicates.keys import (
     Shingles,
-    shingled_each,
+    shingles_each,
     text_keys,
-    units_each,
 )
 from lc_assets.text.duplicates.minhash import (
     RPV2,
@@ -125,14 +124,10 @@ def _of_texts(
     these are needed.
     """
     made: dict[str, list[Any]] = dict(digests_of(texts)) if task.beside else {}
-    shingles, units, hashes = task.sketched or task.shingles, None, None
+    shingles = task.sketched or task.shingles
+    hashes = shingles_each(*normalized, shingles) if shingles else None
     if task.keyed:
-        units = units_each(*normalized, "words")
-        made |= _facts_of(texts, *units)
-    if shingles is not None:
-        if units is None or shingles.of != "words":
-            units = units_each(*normalized, shingles.of)
-        hashes = shingled_each(*units, shingles.size)
+        made |= _facts_of(texts, *normalized)
     if task.sketched and hashes is not None:
         made[SKETCH.name] = sketched(*hashes)
     return made, hashes
@@ -176,15 +171,15 @@ def text_facts(documents: Path, privacy: PrivacySettings) -> pa.Table:
     """
     tables = [TEXT_FACTS.empty_table()]
     for texts in read_texts(documents, ["raw_content"], privacy):
-        words = units_each(*normalized_each(*texts.tokenized), "words")
-        tables.append(pa.table(_facts_of(texts, *words), schema=TEXT_FACTS))
-        del texts, words
+        facts = _facts_of(texts, *normalized_each(*texts.tokenized))
+        tables.append(pa.table(facts, schema=TEXT_FACTS))
+        del texts, facts
     return pa.concat_tables(tables)
 
 
-def _facts_of(texts: SomeTexts, words: Hashes, ends: Int64s) -> dict[str, list[Any]]:
-    """`TEXT_FACTS` of some texts, by their normalized words, as `units_each` gives them."""
-    keys = [key or (None, None) for key in text_keys(words, ends)]
+def _facts_of(texts: SomeTexts, data: Bytes, ends: Int64s) -> dict[str, list[Any]]:
+    """`TEXT_FACTS` of some texts, which are given normalized, too."""
+    keys = [key or (None, None) for key in text_keys(data, ends)]
     high, low = zip(*keys, strict=True)
     n_chars = pc.utf8_length(texts.lines["raw_content"]).to_pylist()
     return {"text_high": high, "text_low": low, "n_chars": n_chars}

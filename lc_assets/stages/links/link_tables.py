@@ -121,7 +121,7 @@ output order.
 
 ``keys`` are the words above the page: those of `page_links`, or the page's title if these are
 uninformative; ``cluster`` identifies the content
-(`lc_assets.text.duplicates.keys.text_key`); ``n_tokens`` and ``root_tokens`` are of the texts
+(`lc_assets.stages.longpack.pages.content_of`); ``n_tokens`` and ``root_tokens`` are of the texts
 alone. Roots are sorted by turn, children by place.
 """
 

@@ -24,7 +24,7 @@ from lc_assets.packing.longpack import one_line, root_ranks
 from lc_assets.randomness import within
 from lc_assets.records import record
 from lc_assets.stages.deduplication.queries import Queries, quoted
-from lc_assets.text.duplicates.keys import text_key
+from lc_assets.text.duplicates.keys import content_key, grams_of
 from lc_assets.text.links.page_keys import is_home, key_host, page_key
 from lc_assets.tokens.tokenizers import TextEncoding, Tokenizer, escape
 
@@ -184,8 +184,9 @@ def content_of(text: str, document_id: str) -> str:
     ... )
     (True, '=x/0')
     """
-    key = text_key(text)
-    return f"={document_id}" if key is None else f"{key[0]:016x}{key[1]:016x}"
+    words, _ = grams_of(text, 1)
+    high, low = content_key(words.data)
+    return f"{high:016x}{low:016x}" if len(words) else f"={document_id}"
 
 
 def n_tokens_of(text: str, tokenizer: str, text_encoding: TextEncoding) -> int | None:

@@ -107,16 +107,8 @@ def grams_of(
     """Hashes of all ``n``-grams of words or characters in the order of a text, or of its UTF-8,
     repeats included; and the number of words or characters.
     """
-    return _grams(_units(normalized_utf8(text), of), n)
-
-
-def _units(normalized: Bytes, of: Literal["words", "characters"]) -> Hashes:
-    """Hashes of the words or characters of a normalized text, in their order."""
-    return units_each(normalized, np.array([len(normalized)]), of)[0]
-
-
-def _grams(units: Hashes, n: int) -> tuple[Hashes, int]:
-    """Hashes of runs of ``n`` units, in place, and how many units there were."""
+    normalized = normalized_utf8(text)
+    units, _ = units_each(normalized, np.array([len(normalized)]), of)
     return units[: gram_hashes(units, n)], len(units)
 
 
@@ -142,24 +134,20 @@ def units_each(
 
 
 def shingles_each(data: Bytes, ends: Int64s, shingles: Shingles) -> tuple[Hashes, Int64s]:
-    """`shingled_each` of normalized texts, given as for `units_each`."""
-    return shingled_each(*units_each(data, ends, shingles.of), shingles.size)
-
-
-def shingled_each(units: Hashes, ends: Int64s, n: int) -> tuple[Hashes, Int64s]:
-    """Hashes of runs of ``n`` units of each text in their order, repeats included; none of a text
-    that has fewer.
+    """Hashes of the shingles of some texts in their order, repeats included; none of a text that
+    has fewer words or characters than one.
 
     Args:
-        units: as `units_each` gives them; overwritten.
-        ends: the same.
-        n: words or characters of a shingle.
+        data: as for `units_each`, as is the next.
+        ends: see there.
+        shingles: what they are.
 
     Returns:
         The hashes, and after the last of each text, int64.
     """
-    run_ends = np.empty_like(ends)
-    return units[: grams_of_each(units, ends, n, run_ends)], run_ends
+    units, unit_ends = units_each(data, ends, shingles.of)
+    run_ends = np.empty_like(unit_ends)
+    return units[: grams_of_each(units, unit_ends, shingles.size, run_ends)], run_ends
 
 
 def jaccard(left: Hashes, right: Hashes) -> float:
@@ -217,13 +205,12 @@ def text_key(text: str | bytes) -> Key | None:
     (True, None)
     """
     normalized = normalized_utf8(text)
-    return text_keys(*units_each(normalized, np.array([len(normalized)]), "words"))[0]
+    return text_keys(normalized, np.array([len(normalized)]))[0]
 
 
-def text_keys(words: Hashes, ends: Int64s) -> list[Key | None]:
-    """The `text_key` of each of some texts, by their words, as `units_each` gives them."""
-    hashes, _ = _grams(words.copy(), 1)
-    return [content_key(own.data) if len(own) else None for own in parts(hashes, ends)]
+def text_keys(data: Bytes, ends: Int64s) -> list[Key | None]:
+    """The `text_key` of each of some texts, given as for `units_each`."""
+    return [content_key(own.data) if len(own) else None for own in parts(data, ends)]
 
 
 def digest_key(digest: str) -> Key | None:
