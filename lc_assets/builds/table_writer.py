@@ -1,7 +1,6 @@
 """Writing a table line by line, or by columns, in row groups of bounded size."""
 
 from collections.abc import Sequence
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -32,29 +31,32 @@ class TableWriter:
         self._writer = pq.ParquetWriter(path, schema, compression=COMPRESSION, **how)
         self._group_bytes = group_bytes
         self._names: list[str] = schema.names
-        self._lines: list[tuple[Any, ...]] = []
+        self._columns: list[list[Any]] = [[] for _ in schema]
         self._n_bytes = 0
 
     def add(self, line: dict[str, Any], *, n_bytes: int = 256) -> None:
         """Add one line, which is emptied; a text may be given in UTF-8. ``n_bytes`` is about how
         much memory it takes.
         """
-        held = [tuple(map(line.get, self._names))]
+        for name, column in zip(self._names, self._columns, strict=True):
+            column.append(line.get(name))
         line.clear()
-        self._append(held.pop(), n_bytes)
+        self._count(n_bytes)
 
-    def extend(self, columns: dict[str, Sequence[Any]], n_bytes: Sequence[int]) -> None:
+    def extend(self, columns: dict[str, list[Any]], n_bytes: Sequence[int]) -> None:
         """Add lines by columns, which are emptied; the others are null. See `add`."""
-        found = [columns.get(name, repeat(None)) for name in self._names]
-        lines = [line for *line, _ in zip(*found, n_bytes, strict=False)][::-1]
-        found.clear()
+        found = [columns.get(name) or [None] * len(n_bytes) for name in self._names]
         columns.clear()
-        for n in n_bytes:
-            self._append(tuple(lines.pop()), n)
+        begin = 0
+        for end, n in enumerate(n_bytes, 1):
+            if self._n_bytes + n >= self._group_bytes or end == len(n_bytes):
+                for column, more in zip(self._columns, found, strict=True):
+                    column.extend(more[: end - begin])
+                    del more[: end - begin]
+                begin = end
+            self._count(n)
 
-    def _append(self, line: tuple[Any, ...], n_bytes: int) -> None:
-        self._lines.append(line)
-        del line
+    def _count(self, n_bytes: int) -> None:
         self._n_bytes += n_bytes
         if self._n_bytes >= self._group_bytes:
             self._flush()
@@ -70,8 +72,8 @@ class TableWriter:
         self._writer.close()
 
     def _flush(self) -> None:
-        if self._lines:
-            columns = list(zip(*self._lines, strict=True))[::-1]
-            self._lines, self._n_bytes = [], 0
+        if self._columns[0]:
+            columns, self._columns = self._columns[::-1], [[] for _ in self._schema]
+            self._n_bytes = 0
             arrays = [pa.array(columns.pop(), field.type) for field in self._schema]
             self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))

@@ -324,9 +324,11 @@ def own_id(
     updated. A document id of the same shard, as in a lake's documents, loses the shard's tag.
     """
     own = document.own_id if isinstance(document, CorpusDocument) else ""
+    if not own or own in seen:
+        return ""
     bare = own.removeprefix(f"{shard.tag}/")
     is_usable = usable_own_id(bare) and (not before or usable_own_id(f"{before}{bare}"))
-    if own in seen or not (is_usable or (bare != own and is_line_id(bare))):
+    if not (is_usable or (bare != own and is_line_id(bare))):
         return ""
     seen.add(own)
     return bare

@@ -2,9 +2,10 @@
 other's.
 """
 
+import can_ada
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from lc_assets.text.links.addresses import (
     KINDS,
@@ -35,6 +36,24 @@ def test_parts_of_an_address_are_read_as_one(url):
     host = host_of(url)
     assert all(host.removeprefix("www.").endswith(domain) for domain in domains_above(host))
     assert normal("url", url) == address_key(url)
+
+
+@given(
+    st.lists(
+        st.text("anx-0", max_size=5) | st.sampled_from(["xn--a", "xn--bcher-kva"]), max_size=3
+    ),
+    st.sampled_from(["com", "0x1", "1", "c0m", "xn--p1ai", ""]),
+    st.sampled_from(["", ".", "/a@b", ":80/", "@c.de", "?q", "\\x", " ", "\n", "#\u65e5", "A/"]),
+)
+@example(["xn--a"], "com", "/")
+def test_a_host_is_what_a_parser_says(labels, last, rest):
+    """Also a plain one, which is read without a parser."""
+    url = f"http://{'.'.join([*labels, last])}{rest}"
+    try:
+        expected = can_ada.parse(url.strip()).hostname.rstrip(".")
+    except ValueError:
+        expected = ""
+    assert host_of(url) == expected
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,8 @@ may have less stack.
 """
 
 _STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|[\]}]', re.DOTALL)
-_FAR = re.compile(rb"\d[eE]\+?\d{3}|\d{300}")
+_FAR = re.compile(rb"\d(?:[eE]\+?\d{3}|\d{299})")
+_QUOTE = ord('"')
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _VALUE = msgspec.json.Decoder(Any)
 _VALUES = msgspec.json.Decoder(dict[str, Any])
@@ -63,9 +64,9 @@ def read_json_lines(path: Path, options: ReadingOptions) -> Iterator[CorpusDocum
     places, where = f"{name_of_places(path)}{part}", f"{path}{part}"
     with plain_bytes(path, options.lines) as stream:
         lines = bounded_lines(stream, options.max_document_bytes)
-        names = (f"{places}/{number}" for number in count())
         # Without a name here for the line, which would keep its bytes beside the document's.
-        for number, found in enumerate(map(_document, lines, names, repeat(options))):
+        documents = map(_document, lines, count(), repeat(places), repeat(options))
+        for number, found in enumerate(documents):
             if found == BLANK:
                 continue
             yield (
@@ -97,18 +98,34 @@ def _text_length(decoder: msgspec.json.Decoder[Any], line: bytes | None) -> int:
     return next((len(text) for text in found if isinstance(text, str)), -1)
 
 
+class Usual(msgspec.Struct):
+    """The fields that every caller needs, of the types that they should have; dates of any."""
+
+    id: str | None = None
+    doc_id: str | None = None
+    url: str | None = None
+    language: str | None = None
+    source_domain: str | None = None
+    perplexity: int | float | None = None
+    date_download: Any = None
+    date: Any = None
+
+
+KNOWN = Usual.__struct_fields__
+_USUAL = msgspec.json.Decoder(Usual)
+_KINDS = {of.name: of.type for of in msgspec.structs.fields(Usual) if of.type is not Any}
+
+
 def document_of(
-    fields: dict[str, Any],
+    fields: Mapping[str, Any],
     *,
     text: str,
     text_field: str,
     place: str,
     rest: msgspec.Raw,
     id_field: str | None = None,
-    odd: tuple[str, ...] | None = None,
 ) -> CorpusDocument:
-    """Make a document of a record's decoded fields; 0 is an id, an empty string is not. ``odd`` are
-    those of another type than they should have, if that is known.
+    """Make a document of a record's decoded fields; 0 is an id, an empty string is not.
 
     >>> document_of(
     ...     {"doc_id": 7, "perplexity": "?"},
@@ -119,32 +136,45 @@ def document_of(
     ... ).id
     '7'
     """
-    names = (id_field,) if id_field else ID_FIELDS
-    own = ""
-    for name in names:
-        if (found := fields.get(name)) not in (None, ""):
-            own = str(found)
-            break
+    known, odd = _usual(fields)
+    own = fields.get(id_field) if id_field else _own(known)
+    return _document_of(known, own, odd, text=text, text_field=text_field, place=place, rest=rest)
+
+
+def _usual(fields: Mapping[str, Any]) -> tuple[Usual, tuple[str, ...]]:
+    """The fields that are needed, and the names of those that are of another type."""
+    known = Usual(**{name: fields[name] for name in KNOWN if name in fields})
+    odd = (name for name, kind in _KINDS.items() if not isinstance(getattr(known, name), kind))
+    return known, tuple(odd)
+
+
+def _own(known: Usual) -> Any:
+    return known.doc_id if known.id in (None, "") else known.id
+
+
+def _document_of(
+    known: Usual,
+    own: Any,
+    odd: tuple[str, ...],
+    *,
+    text: str,
+    text_field: str,
+    place: str,
+    rest: msgspec.Raw,
+) -> CorpusDocument:
+    own_id = "" if own is None else str(own)
     return CorpusDocument(
-        id=own or place,
-        own_id=own,
+        id=own_id or place,
+        own_id=own_id,
         text=text,
-        url=str(fields.get("url") or ""),
-        language=str(fields.get("language") or ""),
-        source_domain=str(fields.get("source_domain") or ""),
-        date=str(fields.get("date_download") or fields.get("date") or ""),
-        perplexity=as_float(fields.get("perplexity")),
+        url=str(known.url or ""),
+        language=str(known.language or ""),
+        source_domain=str(known.source_domain or ""),
+        date=str(known.date_download or known.date or ""),
+        perplexity=None if known.perplexity is None else as_float(known.perplexity),
         rest=rest,
         text_field=text_field,
-        odd=_odd(fields) if odd is None else odd,
-    )
-
-
-def _odd(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(
-        name
-        for name, kinds in _KINDS.items()
-        if (found := fields.get(name)) is not None and not isinstance(found, kinds)
+        odd=odd,
     )
 
 
@@ -161,35 +191,9 @@ def text_field_of(names: Any, text_field: str | None) -> str:
     return text_field or next((name for name in TEXT_FIELDS if name in names), TEXT_FIELDS[0])
 
 
-_KINDS: Mapping[str, type | tuple[type, ...]] = {
-    "id": str,
-    "doc_id": str,
-    "url": str,
-    "language": str,
-    "source_domain": str,
-    "perplexity": (int, float),
-}
-"""Types that the fields should have."""
-
-
-class _Usual(msgspec.Struct):
-    """The fields that every caller needs, of the types that they should have."""
-
-    id: str | None = None
-    doc_id: str | None = None
-    url: str | None = None
-    language: str | None = None
-    source_domain: str | None = None
-    date_download: str | None = None
-    date: str | None = None
-    perplexity: int | float | None = None
-
-
-_USUAL = msgspec.json.Decoder(_Usual)
-KNOWN = _Usual.__struct_fields__
-
-
-def _document(line: bytes | None, place: str, options: ReadingOptions) -> CorpusDocument | str:
+def _document(
+    line: bytes | None, number: int, places: str, options: ReadingOptions
+) -> CorpusDocument | str:
     """The document on a line, or the reason for none."""
     if line is None:
         return "line too long"
@@ -200,48 +204,37 @@ def _document(line: bytes | None, place: str, options: ReadingOptions) -> Corpus
         field = options.text_field or _text_field(fields)
         text = _VALUE.decode(fields.pop(field, b"null"))
         rest = _ENCODER.encode(fields)
-        if _is_deep(rest):
+        if len(rest) > MAX_NESTED and _is_deep(rest):
             return "nested too deeply"
         if _FAR.search(rest):
             _VALUES.decode(rest)  # later decoders could not read a number beyond float64
-        rest.decode(
-            "utf-8"
-        )  # what is skipped is not looked at; nothing that is not text must be written back
-        known, odd = _known(rest, fields, options.id_field)
+        rest.decode()  # what is skipped is not looked at, and what is no text must not be written
+        known, odd = _known(rest, fields)
+        own = _own(known)
+        if options.id_field:
+            own = _VALUE.decode(fields.get(options.id_field, b"null"))
     except (CorruptFile, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "not JSON"
     if not isinstance(text, str):
         return "no text"
-    return document_of(
-        known,
-        text=text,
-        text_field=field,
-        place=place,
-        rest=msgspec.Raw(rest),
-        id_field=options.id_field,
-        odd=odd,
-    )
+    place, raw = f"{places}/{number}", msgspec.Raw(rest)
+    return _document_of(known, own, odd, text=text, text_field=field, place=place, rest=raw)
 
 
 def _text_field(fields: Mapping[str, Any]) -> str:
     """The first of a record's fields for texts that holds one, or is there."""
     for name in TEXT_FIELDS:
-        if name in fields and bytes(memoryview(fields[name])[:1]) == b'"':
+        if name in fields and memoryview(fields[name])[0] == _QUOTE:
             return name
     return text_field_of(fields, None)
 
 
-def _known(
-    rest: bytes, fields: Mapping[str, Any], id_field: str | None
-) -> tuple[dict[str, Any], tuple[str, ...] | None]:
-    """The decoded fields that `document_of` needs, and those of another type, if that is known."""
+def _known(rest: bytes, fields: Mapping[str, Any]) -> tuple[Usual, tuple[str, ...]]:
+    """The same as `_usual`, of fields that are not decoded."""
     try:
-        if id_field is None:
-            return msgspec.structs.asdict(_USUAL.decode(rest)), ()
+        return _USUAL.decode(rest), ()
     except msgspec.ValidationError:
-        pass
-    wanted = {*KNOWN, id_field}
-    return {name: _VALUE.decode(fields[name]) for name in fields if name in wanted}, None
+        return _usual({name: _VALUE.decode(fields[name]) for name in KNOWN if name in fields})
 
 
 def _fields(line: bytes) -> dict[str, Any]:

@@ -27,21 +27,22 @@ SPANS_FIELD = "spans"
 
 def kept_columns(
     task: ShardTask, part: Part, documents: Sequence[tuple[int, Document]]
-) -> tuple[dict[str, Sequence[Any]], list[int]]:
+) -> tuple[dict[str, list[Any]], list[int]]:
     """The columns of some documents, given with their lines, and the characters of each text.
 
     Texts are in UTF-8; those of the documents are released. Columns that are measured late are not
     among them.
     """
-    shard, rows = task.files.shard, [part.row_of[line] for line, _ in documents]
+    rows = [part.row_of[line] for line, _ in documents]
+    language, bucket = task.files.shard.language, task.files.shard.bucket
     lines, n_chars = list[dict[str, Any]](), list[int]()
     for _, found in documents:
-        line = described(found, shard.language, shard.bucket, task.rules)
+        line = described(found, language, bucket, task.rules)
         release_text(found)
         n_chars.append(len(line["raw_content"]))
         line["raw_content"] = line["raw_content"].encode()
         lines.append(line | _fields_of(task, found) if task.fields else line)
-    kept: dict[str, Sequence[Any]] = {
+    kept: dict[str, list[Any]] = {
         "id": [part.id_of(line) for line, _ in documents],
         "url": [found.url for _, found in documents],
         **{name: [line[name] for line in lines] for name in lines[0]},

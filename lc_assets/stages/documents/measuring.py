@@ -171,12 +171,12 @@ def record_offers(record: Document, rules: RuleSet, *, copies: bool = False) -> 
     text = record.text if rules.edit is None else edited(record.text, rules.edit).text
     copies = copies or not _COPIED.isdisjoint(rules.signals)
     return Offered(
-        text=text,
-        edited_from=None if rules.edit is None else record.text,
-        url=record.url or None,
-        language=record.language,
-        source_domain=record.source_domain,
-        copied=ccnet_scores(record_fields(record)) if copies else {},
+        text,
+        None if rules.edit is None else record.text,
+        record.url or None,
+        record.language,
+        record.source_domain,
+        ccnet_scores(record_fields(record)) if copies else {},
     )
 
 
@@ -187,12 +187,13 @@ def in_batches(documents: Iterable[Numbered]) -> Iterator[list[Numbered]]:
     Args:
         documents: tuples that begin with a number and end with a document, or what is in its place.
     """
-    for batch in together(documents, lambda numbered: _n_chars(numbered[-1])):
+    for batch in together(documents, _n_chars):
         for some in at_documents([numbered[0] for numbered in batch]):
             yield batch[some]
 
 
-def _n_chars(found: object) -> int:
+def _n_chars(numbered: tuple[Any, ...]) -> int:
+    found = numbered[-1]
     if isinstance(found, CorpusDocument):
         return len(found.text)
     return len(found.raw_content) if isinstance(found, DocumentRecord) else 0

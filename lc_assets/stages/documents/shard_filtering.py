@@ -28,7 +28,7 @@ from lc_assets.builds.tables import (
 )
 from lc_assets.counts import Counts
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
-from lc_assets.formats.redpajama.documents import DocumentRecord, digest_in
+from lc_assets.formats.redpajama.documents import digest_in
 from lc_assets.lake.upstream import with_retries
 from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
 from lc_assets.stages.documents.kept_lines import kept_columns, schema_of
@@ -213,7 +213,7 @@ def _sorted_out(
     """The documents of a batch, with their lines, and reasons by line."""
     documents, reasons = list[tuple[int, Document]](), dict[int, Reasons]()
     for line, found in batch:
-        if isinstance(found, DocumentRecord | CorpusDocument):
+        if isinstance(found, Document):
             documents.append((line, found))
         else:
             reasons[line] = found

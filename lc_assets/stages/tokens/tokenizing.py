@@ -12,9 +12,9 @@ import contextlib
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -120,8 +120,7 @@ def _reference_of(task: TokenizeTask) -> Encoders:
     return Encoders(tokenizer=reference, reference=None, n_by_reference=1)
 
 
-@record
-class _Document:
+class _Document(NamedTuple):
     """A document that is read once for all tokenizers.
 
     Attributes:
@@ -140,7 +139,7 @@ class _Document:
     reason: str = ""
     content: bytes = b""
     escaped: bytes = b""
-    replaced: Mapping[str, int] = field(default_factory=dict)
+    replaced: Mapping[str, int] = MappingProxyType({})
 
 
 def _documents(task: TokenizeTask) -> Iterator[_Document]:
@@ -152,7 +151,7 @@ def _documents(task: TokenizeTask) -> Iterator[_Document]:
             continue
         content, replaced = tokenized_utf8(line, settings.privacy)
         del line["raw_content"]
-        line |= {"n_chars": n_characters(content), "n_bytes": len(content)}
+        line["n_chars"], line["n_bytes"] = n_characters(content), len(content)
         line["tokenized_digest"] = task.digests.get(line["id"]) or text_digest(content)
         yield _Document(
             line=line,
@@ -235,10 +234,8 @@ class _Output(contextlib.ExitStack):
             if self.task.settings.split_sentences:
                 self._megatron.add_documents(parts, lengths, together=True)
                 parts, lengths = [], []
-            line = {**document.line, "document": self._n_kept, "n_tokens": sum(own)}
-            if self.task.terms:
-                line |= _terms(document.content)
-            self._kept.add(line)
+            line = document.line | {"document": self._n_kept, "n_tokens": sum(own)}
+            self._kept.add(line | _terms(document.content) if self.task.terms else line)
             self._n_kept += 1
         self._megatron.add_documents(parts, lengths)
 

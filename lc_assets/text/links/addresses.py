@@ -37,6 +37,10 @@ from lc_assets.arrays import UInt32s, UInt64s
 from lc_assets.randomness import keyed_u64
 from lc_assets.records import distinct
 
+_PLAIN_HOST = re.compile(
+    r"https?://((?:(?!xn--)[a-z0-9-]{1,63}\.){1,9}(?!xn--)[a-z]{1,63})(?:[/?#]|\Z)"
+)
+"""The beginning of an address whose host is written as browsers write it."""
 _IP = re.compile(r"\d+\.\d+\.\d+\.\d+|\[.*\]", re.ASCII)
 MAX_ADDRESS_CHARS = 8192
 """A longer address is truncated: no browser accepts it."""
@@ -98,7 +102,8 @@ def host_of(url: str) -> str:
     ... )
     ('www.xn--bcher-kva.example', 'example.org', '', '1.2.3.4')
     """
-    return _host(_parsed(url))
+    plain = _PLAIN_HOST.match(url)  # parsing takes four times as long
+    return plain[1] if plain else _host(_parsed(url))
 
 
 def _host(url: "can_ada.URL | None") -> str:
