@@ -48,13 +48,13 @@ def bare_parts(path: Path, found: Output) -> dict[str, Callable[[object], object
 
     Args:
         path: the file of JSON lines.
-        found: what a command made of it, of which every file is digested.
+        found: what a command made of it; every file is digested.
     """
     lines, decoder = path.read_bytes(), msgspec.json.Decoder(Line)
     batches = list(together((line.text for line in decoder.decode_lines(lines)), len))
     utf8 = [Texts(texts).utf8 for texts in batches]
     columns = sorted(read_rules("gopher-paper").columns)
-    files = [file for file in found.folder.rglob("*") if file.is_file()]
+    files = [path, *(file for file in found.folder.rglob("*") if file.is_file())]
     contents = [igzip.decompress(file.read_bytes()) for file in files if file.suffix == ".gz"]
 
     def signals(_: object) -> None:
