@@ -112,10 +112,10 @@ TABLES = (JSON, ZSTD, DIGESTS)
     [
         (filtered, (*TABLES, RULES), 0.45),
         (measured, (JSON, SIGNALS, GZIP, DIGESTS), 0.6),
-        (removed, (*TABLES, MINHASH), 0.17),
+        (removed, (*TABLES, MINHASH), 0.13),
         (deduplicated, (*TABLES, MINHASH, GZIP), 0.2),
         (signed, (*TABLES, RPV2_BITS), 0.5),
-        (tokenized, (*TABLES, BPE), 0.28),
+        (tokenized, (*TABLES, BPE), 0.25),
     ],
     ids=[
         "filter --rules gopher-paper",
