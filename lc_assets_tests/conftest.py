@@ -2,13 +2,19 @@
 
 import gc
 import os
+import pickle
 import shutil
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from lc_assets.stages.reports import data_set_card
 from lc_assets_tests.builders import TinyLake, tiny_lake
 from lc_assets_tests.withdrawing import WithdrawingLake, withdrawing_lake
 
@@ -21,6 +27,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes its folders there, private to this user
 if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
 
 # No check depends on the machine's speed, and every run draws the same examples. New and many more
 # ones are drawn with LC_HYPOTHESIS=campaign.
@@ -39,6 +46,17 @@ settings.load_profile(os.environ.get("LC_HYPOTHESIS", "default"))
 
 collect_ignore = ["maxtext_peer.py"]
 """Imports MaxText, which has an environment of its own."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give temporary files of examples and of processes a folder that is removed at the end; other
+    users, whom some tests become, may pass through it.
+    """
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.mkdtemp(prefix="lc-", dir=os.environ["PYTEST_DEBUG_TEMPROOT"])
+        Path(folder).chmod(0o711)
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -66,6 +84,31 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def _wants_benchmarks(config: pytest.Config) -> bool:
     chosen = config.option.markexpr
     return not chosen or "benchmark" in chosen.replace("not benchmark", "")
+
+
+class DrawnOnce:
+    """`lc_assets.stages.reports.drawing`, with a plot of the same numbers drawn once a process: a
+    sixth of a tiny lake's time.
+    """
+
+    def __init__(self, drawing: Any) -> None:
+        self._drawing, self._plots = drawing, dict[bytes, bytes]()
+
+    def __getattr__(self, kind: str) -> Callable[..., bytes]:
+        def draw(*numbers: Any, **more: Any) -> bytes:
+            of = pickle.dumps((kind, numbers, more))
+            if of not in self._plots:
+                self._plots[of] = getattr(self._drawing, kind)(*numbers, **more)
+            return self._plots[of]
+
+        return draw
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cards_are_drawn_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(data_set_card, "drawing", DrawnOnce(data_set_card.drawing))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.lineage import tracing
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import recipe_file
+from lc_assets_tests.materializations import skip_plots
 from lc_assets_tests.sources.own_documents import PARTITIONS, own_recipe
 
 
@@ -31,9 +32,11 @@ def finished(tmp_path_factory):
         made = defs.resolve_job_def(job)
         assert made.execute_in_process(partition_key=partition, instance=instance).success
 
-    for partition in PARTITIONS:
-        run("snapshot", partition)
-    run("all_snapshots")
+    with pytest.MonkeyPatch.context() as patched:
+        skip_plots(patched)
+        for partition in PARTITIONS:
+            run("snapshot", partition)
+        run("all_snapshots")
     return defs, recipe, Lake(folder / "lake"), instance
 
 

@@ -393,10 +393,23 @@ def files():
     }
 
 
-def outcome(context, stage, settings):
+@pytest.fixture(scope="module")
+def outcome(context):
     """Digests of a stage's partitions by a recipe with some settings, and their versions; or why
-    they are refused.
+    they are refused. Each is found once.
     """
+    found = {}
+
+    def of(stage, settings):
+        key = repr((stage, settings))
+        if key not in found:
+            found[key] = outcome_in(context, stage, settings)
+        return found[key]
+
+    return of
+
+
+def outcome_in(context, stage, settings):
     folder = context.lake.root.parent
     here = {
         name: str(folder / value) if value in (NOWHERE, *files(), "tokenizer.json") else value
@@ -425,7 +438,7 @@ def test_every_setting_is_tried():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_setting_has_an_effect_or_is_refused(context, name):
+def test_a_setting_has_an_effect_or_is_refused(context, outcome, name):
     value, given, stage = CASES[name]
     if name == "target" or name.endswith(".wanted"):
         recipes = [changed(context.recipe, given | more) for more in ({}, {name: value})]
@@ -433,8 +446,8 @@ def test_a_setting_has_an_effect_or_is_refused(context, name):
         assert before != after
         return
     stage = stage or name.partition(".")[0]
-    before = outcome(context, stage, given)
-    after = outcome(context, stage, given | {name: value})
+    before = outcome(stage, given)
+    after = outcome(stage, given | {name: value})
     if name in OTHER_DATA:
         assert (before[0], before[1] != after[1]) == (after[0], True)
     else:

@@ -29,7 +29,7 @@ from hypothesis.stateful import (
 )
 
 from lc_assets.builds import tables
-from lc_assets.stages.reports import drawing
+from lc_assets.stages.reports import data_set_card
 from lc_assets_tests.random_histories import (
     INVARIANTS,
     N_COPIES,
@@ -226,7 +226,7 @@ def without_fixed_costs():
     """Plots are their values, and footers of tables are taken as sound: two fifths of a step."""
     with pytest.MonkeyPatch.context() as patched:
         for name in ("timeline", "bars"):
-            patched.setattr(drawing, name, lambda *values, **more: repr((values, more)).encode())
+            patched.setattr(data_set_card.drawing, name, lambda *values, **more: repr((values, more)).encode())
         patched.setattr(tables, "require_sound_footer", lambda _path: None)
         yield
 
@@ -258,8 +258,8 @@ def run(n_steps, *, compared_every, root=None):
 
 
 def test_some_histories(tmp_path):
-    """Forty steps; every tenth is compared with a build from nothing."""
-    assert run(40, compared_every=10, root=tmp_path).steps >= 40
+    """Twenty steps; every tenth is compared with a build from nothing."""
+    assert run(20, compared_every=10, root=tmp_path).steps >= 20
 
 
 @pytest.mark.slow

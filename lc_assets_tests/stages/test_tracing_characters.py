@@ -165,11 +165,12 @@ def test_the_whole_of_a_replaced_value_is_what_its_tokens_were_made_from(traced)
     lake, settings, _ = traced
     grid = lake.partition("token_grid", SNAPSHOTS[0]).require()
     rows = GridReader(grid.folder / "train.zarr").read()
-    spans = [tracing.find_row(lake, grid, "train", row) for row in range(len(rows))]
     found = {
         characters.text
-        for row, span in enumerate(spans)
-        for *_, characters in every_token(lake, [span], rows[row])
+        for row in range(6)
+        for *_, characters in every_token(
+            lake, [tracing.find_row(lake, grid, "train", row)], rows[row]
+        )
     }
     of_personal = {text.strip(" <>") for text in found if "@" in text or ".8." in text} - {"@"}
     values = {"email": "ann@mail.org", "ip": "8.8.4.4"}
