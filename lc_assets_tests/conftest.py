@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import partial
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix="lc-", dir=os.environ["PYTEST_DEBUG_TEMPROOT"])
         Path(folder).chmod(0o711)
         os.environ["TMPDIR"] = tempfile.tempdir = folder
-        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
+        # -100 is the priority of the removal of multiprocessing's own folder in it
+        Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=-200)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from lc_assets.builds.settings.longpack import PackingSettings
+from lc_assets.builds.settings.rows import MixSettings
 from lc_assets.lake.bucket import Bucket
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.stages.lineage import tracing
@@ -196,16 +198,15 @@ def test_what_is_not_there_is_said(lc, in_bucket, copies):
         assert said.err
 
 
-def test_a_document_is_withdrawn_and_purged_in_a_bucket(
-    lc, server, lake_with_copies, copies, tmp_path
-):
+def test_a_document_is_withdrawn_and_purged_in_a_bucket(lc, server, copies, tmp_path):
     """Released, withdrawn, rebuilt, given up, purged: nothing in the bucket, nor of its copies,
     holds it; all else is whole.
     """
     from lc_assets.lake.releases import release_names
-    from lc_assets_tests.withdrawing import ALONE_OLD, OLD, id_of
+    from lc_assets_tests.withdrawing import ALONE_OLD, OLD, id_of, withdrawing_lake
 
-    url, one = "gs://crawl/other", lake_with_copies.copy(tmp_path / "one")
+    few = {"packed_rows": PackingSettings(), "blended_mix": {"mine": MixSettings()}}
+    url, one = "gs://crawl/other", withdrawing_lake(tmp_path / "one", [OLD], **few)
     go_up(one.lake, url)
     recipe = recipe_file(tmp_path / "recipe.toml", one.context.recipe)
     built = ("--upstream", one.context.upstream.root, "--recipe", recipe, "--workers", 1)
@@ -228,7 +229,7 @@ def test_a_document_is_withdrawn_and_purged_in_a_bucket(
     )
     assert said.code == 0
     assert f"token_grid/{OLD}" in said.out
-    assert lc("rebuild", "--lake", url, *built).code == 0
+    assert lc("rebuild", "--lake", url, "--snapshot", OLD, *built).code == 0
     assert f"token_grid/{OLD}/" in lc("withdraw", url, "--report", "--recipe", recipe).out
     assert "0 rows added, 1 removed" in lc("diff", "v1", "now", "--lake", url).out
     assert lc("prune", url, "--purge").code == 3

@@ -2,7 +2,7 @@
 one pointer, no mixture.
 
 Real stages, in processes of their own, against emulators of Google, S3 and Azure. The plain run
-takes each request of one stage and some of another; the slow one takes those of several
+takes some requests of one stage; the slow one takes those of several
 (``pytest -m slow -s``), at most ``LC_REQUESTS`` of each.
 """
 
@@ -248,7 +248,6 @@ def n_requests(machines: Machines, stage: str, *, published: bool = True) -> int
 
 def test_kills_at_some_requests(machines):
     settle(machines, "filtered_documents")
-    require_survival(machines, "raw_snapshot")
     last = n_requests(machines, "filtered_documents")
     for at, published in ((2, True), (last // 2, False), (last - 1, True), (last, True)):
         assert assert_survives(machines, "filtered_documents", at, published=published)

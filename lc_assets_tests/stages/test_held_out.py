@@ -152,9 +152,9 @@ def test_rows_are_on_the_sides_that_are_recorded(tmp_path, monkeypatch):
     ("near", "shingles"),
     [
         (True, PUBLISHED_SHINGLES),
-        (False, PUBLISHED_SHINGLES),
-        (True, Shingles(5)),
-        (False, Shingles(5)),
+        pytest.param(False, PUBLISHED_SHINGLES, marks=pytest.mark.slow),
+        pytest.param(True, Shingles(5), marks=pytest.mark.slow),
+        pytest.param(False, Shingles(5), marks=pytest.mark.slow),
         (False, Shingles(9, "characters")),
     ],
     ids=str,

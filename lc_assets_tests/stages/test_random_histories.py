@@ -226,7 +226,9 @@ def without_fixed_costs():
     """Plots are their values, and footers of tables are taken as sound: two fifths of a step."""
     with pytest.MonkeyPatch.context() as patched:
         for name in ("timeline", "bars"):
-            patched.setattr(data_set_card.drawing, name, lambda *values, **more: repr((values, more)).encode())
+            patched.setattr(
+                data_set_card.drawing, name, lambda *values, **more: repr((values, more)).encode()
+            )
         patched.setattr(tables, "require_sound_footer", lambda _path: None)
         yield
 
@@ -258,8 +260,8 @@ def run(n_steps, *, compared_every, root=None):
 
 
 def test_some_histories(tmp_path):
-    """Twenty steps; every tenth is compared with a build from nothing."""
-    assert run(20, compared_every=10, root=tmp_path).steps >= 20
+    """Twelve steps; every sixth is compared with a build from nothing."""
+    assert run(12, compared_every=6, root=tmp_path).steps >= 12
 
 
 @pytest.mark.slow

@@ -180,6 +180,7 @@ def clock(tmp_path, by_gpt2, tokenizer, monkeypatch):
     """A code location whose recipe reuses the lake; nothing is built."""
     skip_plots(monkeypatch)
     recipe = by_another(tmp_path, by_gpt2, tokenizer, str(by_gpt2.root)).recipe
+    recipe = structs.replace(recipe, target="token_documents")
     return Clockwork(tmp_path / "clock", by_gpt2.context.upstream.root, recipe)
 
 
