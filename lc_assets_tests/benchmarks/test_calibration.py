@@ -42,7 +42,7 @@ TIMES = (4, 16)
 COPIED = 5
 """Of so many documents one is a copy, with a word more."""
 RAW = "raw_snapshot"
-MOST_TIMES, MOST_TIMES_OF_STAGE = 1.5, 3.0
+MOST_TIMES, MOST_TIMES_OF_STAGE = 1.5, 4.0
 """Of a partition; of a stage, some of which do not grow as bytes do."""
 LEAST_SECONDS, LEAST_SHARE = 0.2, 0.01
 """Of a stage, or of its partition, below which a stage may differ by more."""
@@ -118,7 +118,7 @@ def foreseen_and_taken(
 
 
 def test_each_stage_takes_what_was_foreseen(context, tmp_path, monkeypatch):
-    """A partition half as much again, at most; a stage three times."""
+    """A partition half as much again, at most; a stage four times."""
     monkeypatch.setattr(calibrating, "CLOCK", time.process_time)
     monkeypatch.setattr(calibrating, "LEAST_PARTS", PARTS)
     keys, wrong = [f"{kind}-{times}" for kind in CHARS for times in TIMES], list[str]()
