@@ -80,31 +80,27 @@ def bounded_lines(text: BinaryIO, max_line_bytes: int) -> Iterator[bytes | None]
     [b'one', None, b'', b'three']
     """
     most = min(max_line_bytes, most_here())
-
-    def is_short(n_bytes: int) -> bool:
-        if n_bytes > most and most < max_line_bytes:
-            require_small(n_bytes)
-        return n_bytes <= most
-
     pieces, n_bytes = list[bytes](), 0
     while block := cast("io.BufferedIOBase", text).read1(BLOCK_BYTES):
-        *ended, last = block.split(b"\n")
-        for piece in ended:
-            if not n_bytes:
-                yield piece if is_short(len(piece)) else None
-                continue
-            n_bytes += len(piece)
-            pieces.append(piece)
-            held = [b"".join(pieces) if is_short(n_bytes) else None]
-            pieces.clear()
-            n_bytes = 0
-            yield held.pop()  # the caller alone keeps a long line
-        n_bytes += len(last)
-        pieces.append(last)
-        if not is_short(n_bytes):
-            pieces.clear()
+        begin = 0
+        while begin < len(block):
+            newline = block.find(b"\n", begin)
+            end = len(block) if newline < 0 else newline
+            n_bytes += end - begin
+            if n_bytes <= most:
+                pieces.append(block[begin:end])
+            else:
+                pieces.clear()
+                if most < max_line_bytes:
+                    require_small(n_bytes)
+            begin = end + 1
+            if newline >= 0:
+                held = [b"".join(pieces) if n_bytes <= most else None]
+                pieces.clear()
+                n_bytes = 0
+                yield held.pop()  # the caller alone keeps a long line
     if n_bytes:
-        yield b"".join(pieces) if is_short(n_bytes) else None
+        yield b"".join(pieces) if n_bytes <= most else None
 
 
 def decode_json(line: bytes, decoder: msgspec.json.Decoder[T], *, where: str) -> T:
