@@ -79,32 +79,6 @@ class KeyIndex:
             )
         return places
 
-    def leads(self, keys: UInt64s, places: UInt32s) -> bool:
-        """Whether each of some keys leads to a place, perhaps among others.
-
-        Raises:
-            CorruptFile: when a file is missing or damaged.
-        """
-        ours = self.keys()
-        known, begins = self._places(len(ours)), ours.searchsorted(keys)
-        ends = ours.searchsorted(keys, "right")
-        at = [
-            begin + int(known[begin:end].searchsorted(place))
-            for place, begin, end in zip(places, begins.tolist(), ends.tolist(), strict=True)
-        ]
-        return bool((at < ends).all() and (known[at] == places).all())
-
-    def is_in_order(self, n_lines: int) -> bool:
-        """Whether keys ascend, and places of one key, all of them below a number of lines.
-
-        Raises:
-            CorruptFile: when a file is missing or damaged.
-        """
-        keys = self.keys()
-        places, same = self._places(len(keys)), keys[1:] == keys[:-1]
-        ascends = (keys[1:] > keys[:-1]) | (same & (places[1:] > places[:-1]))
-        return bool(ascends.all() and (places < n_lines).all())
-
     def holds(self, keys: UInt64s, places: UInt32s) -> bool:
         """Whether the index is of these keys and places, and no others.
 

@@ -41,21 +41,6 @@ def test_many_keys_at_once_are_each_of_them(folder, keys, asked):
     assert list(zip(which.tolist(), places.tolist(), strict=True)) == wanted
 
 
-SMALL = st.lists(st.tuples(st.integers(0, 3) | st.just(MOST), st.integers(0, 4)), max_size=8)
-
-
-@given(pairs=SMALL, sought=SMALL, n_lines=st.integers(0, 5))
-def test_an_index_in_order_leads_to_its_places_and_no_others(folder, pairs, sought, n_lines):
-    keys, places = (np.array([pair[side] for pair in pairs], np.uint64) for side in (0, 1))
-    write_key_index(folder / "x", keys, places.astype(np.uint32))
-    index = KeyIndex(folder / "x")
-    in_order = sorted(set(pairs)) == pairs and all(place < n_lines for _, place in pairs)
-    assert index.is_in_order(n_lines) == in_order
-    if sorted(set(pairs)) == pairs:
-        asked = [np.array([pair[side] for pair in sought], np.uint64) for side in (0, 1)]
-        assert index.leads(asked[0], asked[1].astype(np.uint32)) == (set(sought) <= set(pairs))
-
-
 def test_a_long_run_of_one_key_is_found_whole(folder):
     """A domain of a hundred thousand pages."""
     index, _ = index_of(folder, [7] * 5 + [MOST // 3] * 100_000 + [MOST] * 2)

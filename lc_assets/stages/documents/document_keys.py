@@ -8,7 +8,8 @@ The stage reads every text once, for its digests and its sketch, unless these ar
 =====================  =============================================================================
 file                   what
 =====================  =============================================================================
-``documents.parquet``  a line per filtered document: `tables.KEYED`, and the values judged
+``documents.parquet``  a line per filtered document, by shard and line: `tables.KEYED`, and the
+values judged
 ``document_key.npy``   keys of all kinds (`lc_assets.text.links.addresses`), see
                        `lc_assets.formats.key_index`
 ``document_place.npy`` which line of ``documents.parquet`` each key is of
@@ -44,6 +45,7 @@ from lc_assets.builds.lookups import (
     HERE,
     LINES_AT_ONCE,
     KeyedTable,
+    keys_in,
     read_some,
     regrouped,
     write_keyed,
@@ -96,7 +98,6 @@ from lc_assets.stages.documents.keyed_texts import (
 from lc_assets.stages.tokens.tokenized_text import privacy_of, privacy_params
 from lc_assets.text.duplicates.keys import Shingles
 from lc_assets.text.duplicates.sketches import SKETCH_HASHES
-from lc_assets.text.links.addresses import keys_of_columns
 
 DOCUMENTS_FILE, PASSAGES_FILE = "documents.parquet", "passages.parquet"
 PASSAGES = pa.schema({"id": "string", "passage": "string"})
@@ -104,8 +105,8 @@ SKETCHES_FILE = "sketches.npy"
 INDEX = "document"
 KEY_COLUMNS = ("id", "url", "digest", "text_digest")
 TEXTS_AT_ONCE = 32
-DIGESTS_AGAIN, KEYS_AGAIN = 20, 100
-"""Numbers of documents whose texts are digested again, and whose keys are made again, by checks."""
+DIGESTS_AGAIN = 20
+"""Number of documents whose text the check reads again."""
 _DIGESTS = pa.schema([KEYED.field(name) for name in ("id", "text_digest", "tokenized_digest")])
 
 
@@ -295,19 +296,15 @@ def _digests_again(
 
 
 def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
-    """The index has the counted keys, in order; those of some documents, made again, are there."""
-    path, index = check_input.folder / DOCUMENTS_FILE, KeyIndex(check_input.folder / INDEX)
-    n_keys, n_counted = len(index.keys()), check_input.counts.extra["keys"]
-    chosen = evenly_spaced(count_lines(path), KEYS_AGAIN)
-    lines = pa.Table.from_pylist(read_some(path, chosen, KEY_COLUMNS), KEYED).to_pydict()
-    again, whose, _ = keys_of_columns({name: lines[name] for name in KEY_COLUMNS})
-    in_order = index.is_in_order(count_lines(path))
-    found = index.leads(again, np.array(chosen, np.uint32)[whose])
+    """The keys are exactly those of the listed documents, and each refers to its document."""
+    wanted = keys_in(check_input.folder / DOCUMENTS_FILE, KEY_COLUMNS, check_input.executor)
+    index = KeyIndex(check_input.folder / INDEX)
+    right = index.holds(*wanted)
     return CheckResult(
-        passed=n_keys == n_counted and in_order and found,
-        message=f"{n_keys:,} keys of {n_counted:,} counted, {'' if in_order else 'not '}in order; "
-        f"those of {len(chosen):,} documents made again{'' if found else ', and not there'}",
-        values={"keys": n_keys},
+        passed=right,
+        message=f"{len(index.keys()):,} keys, the documents have {len(wanted[0]):,}"
+        + ("" if right else ": they are not the same"),
+        values={"keys": len(index.keys())},
     )
 
 
