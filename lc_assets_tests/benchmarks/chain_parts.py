@@ -2,7 +2,6 @@
 without tables, checks and digests around it. And what one pass per shard would spare.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from lc_assets.text.duplicates.minhash import FAST, MinHashScheme, signatures_ea
 from lc_assets.text.folding import normalized_each
 from lc_assets.text.texts import parts
 from lc_assets.vocabulary import SPLITS, SnapshotId
+from lc_assets_tests.benchmarks.timing import by_turns
 
 PAGE_BYTES = 1 << 20
 GUNZIP, ZSTD, MINHASH, BPE, ROWS, FLAT, AGAIN = (
@@ -93,7 +93,7 @@ def bare_parts(
     works |= {BPE: lambda: encode_texts(texts, recipe.token_documents)}
     works |= {ZSTD: lambda: compress_texts(texts), MINHASH: lambda: sign_texts(texts)}
     works |= {ROWS: code, FLAT: code_flat, AGAIN: read_again}
-    return {name: _cpu_seconds(work) for name, work in works.items()}
+    return by_turns(1, works)
 
 
 def compress_texts(texts: Sequence[tuple[Bytes, Int64s]]) -> None:
@@ -122,9 +122,3 @@ def unpacked(path: Path) -> int:
     """Bytes of a gzipped file's content, read without keeping it."""
     with igzip.open(path) as stream:
         return sum(map(len, iter(lambda: stream.read(1 << 18), b"")))
-
-
-def _cpu_seconds(work: Callable[[], object]) -> float:
-    begun = time.process_time()
-    work()
-    return time.process_time() - begun

@@ -4,8 +4,6 @@ Rows are Zipf-like pairs of ids, which compress about as text does. Ratios are t
 in CPU time, the best of three.
 """
 
-import time
-
 import numpy as np
 import pytest
 from numcodecs import Blosc, blosc
@@ -13,20 +11,11 @@ from numcodecs.zstd import Zstd
 
 from lc_assets.formats.arrays.grid import GridReader, create_grid, write_band
 from lc_assets.formats.arrays.grid_layout import GridLayout
+from lc_assets_tests.benchmarks.timing import cpu_seconds
 from lc_assets_tests.grid_builders import write_grid, zipf_ids
 
 N_ROWS, ROW_TOKENS = 512, 65_536
 N_TOKENS = N_ROWS * ROW_TOKENS
-
-
-def cpu_seconds(work, repeats=3):
-    """Fewest CPU seconds of a few calls, and what the last returned."""
-    seconds = []
-    for _ in range(repeats):
-        begun = time.process_time()
-        found = work()
-        seconds.append(time.process_time() - begun)
-    return min(seconds), found
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +36,10 @@ def test_reading_costs_little_more_than_decoding(rows, grid):
     )
     frames = [codec.encode(np.ascontiguousarray(chunk)) for chunk in chunks]
     room = np.empty((64, 1024), np.uint16)
-    bare, _ = cpu_seconds(lambda: [codec.decode(frame, room).max() for frame in frames])
+    bare, _ = cpu_seconds(lambda _: [codec.decode(frame, room).max() for frame in frames])
     reader = GridReader(grid)
     ours, largest = cpu_seconds(
-        lambda: [
+        lambda _: [
             reader.band(top // 64, left // 1024, left // 1024 + 1).max() for top, left in _corners()
         ]
     )
@@ -65,13 +54,13 @@ def test_writing_costs_little_more_than_compressing(rows, tmp_path):
     """Whole shards to disk, against zstd alone at the same level on the same chunks."""
     codec = Zstd(level=4, checksum=True)
     bare, frames = cpu_seconds(
-        lambda: [
+        lambda _: [
             codec.encode(np.ascontiguousarray(rows[top : top + 64, left : left + 1024]))
             for top, left in _corners()
         ]
     )
     create_grid(tmp_path / "a.zarr", GridLayout(N_ROWS, ROW_TOKENS, 50_257))
-    ours, _ = cpu_seconds(lambda: write_band(tmp_path / "a.zarr", range(N_ROWS), rows))
+    ours, _ = cpu_seconds(lambda _: write_band(tmp_path / "a.zarr", range(N_ROWS), rows))
     stored = sum(
         path.stat().st_size for path in (tmp_path / "a.zarr/c").rglob("*") if path.is_file()
     )

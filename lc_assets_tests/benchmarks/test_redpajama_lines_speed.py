@@ -4,13 +4,13 @@
 
 import gzip
 import io
-import time
-from collections.abc import Callable
+from functools import partial
 
 from isal import igzip
 
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets_tests.benchmarks.test_signals_speed import zipf_prose
+from lc_assets_tests.benchmarks.timing import by_turns
 
 N_LINES = 4000
 ROUNDS = 5
@@ -40,28 +40,14 @@ def our_lines(content: bytes) -> list[bytes]:
     return [line for _, line in read_lines(io.BytesIO(content), where="x", max_line_bytes=1 << 24)]
 
 
-def cpu_seconds(works: list[Callable[[bytes], object]], content: bytes) -> list[float]:
-    """The fewest of each, by turns."""
-
-    def once(work: Callable[[bytes], object]) -> float:
-        began = time.process_time()
-        work(content)
-        return time.process_time() - began
-
-    rounds = [list(map(once, works)) for _ in range(ROUNDS)]
-    return [min(seconds) for seconds in zip(*rounds, strict=True)]
-
-
 def test_lines_are_the_standard_librarys_and_faster():
     content = shard_file()
     lines = our_lines(content)
     assert lines == standard_lines(content)
     assert len(lines) == N_LINES
     n_megabytes = bare_bytes(content) / 1e6
-    ours, theirs, bare = (
-        n_megabytes / seconds
-        for seconds in cpu_seconds([our_lines, standard_lines, bare_bytes], content)
-    )
+    works = {work: partial(work, content) for work in (our_lines, standard_lines, bare_bytes)}
+    ours, theirs, bare = (n_megabytes / seconds for seconds in by_turns(ROUNDS, works).values())
     print(
         f"\nread_lines: {ours:.0f} MB per CPU-second; gzip + readline {theirs:.0f} (ratio "
         f"{ours / theirs:.1f}); isal alone {bare:.0f}"
