@@ -2,7 +2,6 @@
 
 import gc
 import os
-import pickle
 import shutil
 import sys
 import tempfile
@@ -93,11 +92,11 @@ class DrawnOnce:
     """
 
     def __init__(self, drawing: Any) -> None:
-        self._drawing, self._plots = drawing, dict[bytes, bytes]()
+        self._drawing, self._plots = drawing, dict[str, bytes]()
 
     def __getattr__(self, kind: str) -> Callable[..., bytes]:
         def draw(*numbers: Any, **more: Any) -> bytes:
-            of = pickle.dumps((kind, numbers, more))
+            of = repr((kind, numbers, more))
             if of not in self._plots:
                 self._plots[of] = getattr(self._drawing, kind)(*numbers, **more)
             return self._plots[of]

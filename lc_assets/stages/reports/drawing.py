@@ -4,7 +4,7 @@ Some 5 kB each: they are stored in Dagster's event log and in data-set cards. Th
 the same bytes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,8 @@ def bars(
         names: legend of the two kinds of bars.
     """
     kinds = [(heights, INK)] if beside is None else [(heights, INK), (beside, ACCENT)]
-    labels, most = [*map(label_of, heights)], max((*_values(kinds, heights), 0.0))
+    labels = [*map(label_of, heights)]
+    most = max([0.0, *(values.get(name, 0) for values, _ in kinds for name in heights)])
     left = 16 + max((width_of(label) for label in labels), default=0)
     plot = Canvas(title, max(144, 72 + 22 * len(labels)), left=left)
     along = Scale(0, most * 1.12 or 1, plot.left, plot.right)  # with space for the numbers
@@ -62,7 +63,8 @@ def bars(
             top += thick
     if not labels:
         plot.text(plot.left + 8, (plot.top + plot.bottom) / 2, "none", "lm")
-    plot.legend(dict(zip(names, (INK, ACCENT), strict=False)) if beside is not None else {})
+    if beside is not None:
+        plot.legend(dict(zip(names, (INK, ACCENT), strict=False)))
     plot.axis_below(along, whole_ticks(along.high), unit)
     return plot.png()
 
@@ -157,7 +159,3 @@ def curves(
         plot.text(plot.right + 8, plot.bottom + 4, words, "lm", SMALL)
     plot.axis_below(below, log_ticks(below.low, below.high), along)
     return plot.png()
-
-
-def _values(kinds: Sequence[tuple[Mapping[str, float], str]], names: Iterable[str]) -> list[float]:
-    return [values.get(name, 0) for name in names for values, _ in kinds]
