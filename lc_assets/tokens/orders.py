@@ -127,8 +127,6 @@ def places_of(
     return places[np.isin(items[places], chosen)]
 
 
-Rows: TypeAlias = UInt16s | UInt32s
-"""Rows of one length, of uint16 or uint32: ``(documents, tokens)``."""
 Row: TypeAlias = UInt16s | UInt32s
 
 
@@ -140,15 +138,3 @@ def rolled_parts(target: Row, shift: int) -> tuple[Row, Row]:
     """
     right = shift % (len(target) or 1)
     return target[right:], target[:right]
-
-
-def unroll_rows(rows: Rows, shifts: Int64s) -> Rows:
-    """Undo rolling: each row begins with its document's first token again.
-
-    >>> unroll_rows(np.array([[7, 4, 21, 12, 5]], np.uint16), np.array([3]))
-    array([[12,  5,  7,  4, 21]], dtype=uint16)
-    """
-    unrolled = np.empty_like(rows)
-    for target, row, shift in zip(unrolled, rows, shifts.tolist(), strict=True):
-        target[:] = np.roll(row, -shift)
-    return unrolled

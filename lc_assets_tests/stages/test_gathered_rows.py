@@ -19,7 +19,7 @@ from lc_assets.formats.megatron import stretches
 from lc_assets.formats.megatron.idx import bin_path
 from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.formats.megatron.stretches import gather
-from lc_assets.stages.rows.row_plans import gather_rows
+from lc_assets.stages.rows.row_plans import gather_columns, gather_rows
 from lc_assets.stages.rows.token_grid import _wrong_rows
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 from lc_assets_tests.grid_builders import write_grid
@@ -79,6 +79,12 @@ def test_gathering_is_stacking_and_rolling(tokens, data):
     np.testing.assert_array_equal(
         gather_rows(plan, folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE, shifts=shifts),
         np.stack(slow),
+    )
+    first = data.draw(st.integers(0, ROW_TOKENS - 1))
+    columns = range(first, data.draw(st.integers(first + 1, ROW_TOKENS)))
+    np.testing.assert_array_equal(
+        gather_columns(plan, folder, columns, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE),
+        np.stack(slow)[:, columns.start : columns.stop],
     )
     unrolled = np.stack([documents[place][:ROW_TOKENS] for place in places])
     np.testing.assert_array_equal(
@@ -141,7 +147,7 @@ def test_a_band_may_come_from_more_shards_than_files_may_be_open(tmp_path):
 
 def test_reading_back_names_exactly_the_rows_that_are_wrong(tokens, tmp_path):
     """The first, one in between and the last of a group that is read at once; their neighbours are
-    not blamed.
+    not blamed. Of chunks of one column, one is compared.
     """
     folder, documents = tokens
     places, shifts = sorted(documents), [number % ROW_TOKENS for number in range(12)]
@@ -150,7 +156,14 @@ def test_reading_back_names_exactly_the_rows_that_are_wrong(tokens, tmp_path):
     )
     for row, column in ((2, 0), (5, 3), (11, 5)):
         rows[row, column] ^= 1
-    array = write_grid(tmp_path / "train.zarr", rows)
-    for rows, wrong in (([2, 4, 5, 11], [2, 5, 11]), ([0, 1, 3], []), ([5], [5])):
+    whole = write_grid(tmp_path / "whole.zarr", rows)
+    in_columns = write_grid(tmp_path / "columns.zarr", rows, inner_tokens=1)
+    for rows, array, number, wrong in (
+        ([2, 4, 5, 11], whole, 3, [2, 5, 11]),
+        ([0, 1, 3], whole, 0, []),
+        ([5], whole, 0, [5]),
+        ([2, 4, 5, 11], in_columns, 3, [5]),
+        ([2, 4, 5, 11], in_columns, 6, [2]),
+    ):
         plan = plan_of([places[row] for row in rows], [shifts[row] for row in rows])
-        assert _wrong_rows((rows, plan), array=array, tokens=folder) == wrong
+        assert _wrong_rows(array, folder, (number, rows, plan)) == wrong

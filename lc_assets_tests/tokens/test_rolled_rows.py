@@ -1,11 +1,10 @@
-"""Rolling equals NumPy's, and can be undone."""
+"""Rolling equals NumPy's."""
 
 import numpy as np
-import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
-from lc_assets.tokens.orders import rolled_parts, unroll_rows
+from lc_assets.tokens.orders import rolled_parts
 
 ROWS = hnp.arrays(np.uint16, hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=7))
 
@@ -18,27 +17,9 @@ def rows_and_shifts(draw):
 
 
 @given(rows_and_shifts())
-def test_unrolling_undoes_rolling(case):
-    """And the input is left as it was."""
-    rows, shifts = case
-    rolled = np.array(
-        [np.roll(row, shift) for row, shift in zip(rows, shifts.tolist(), strict=True)], np.uint16
-    ).reshape(rows.shape)
-    before = rolled.copy()
-    np.testing.assert_array_equal(unroll_rows(rolled, shifts), rows)
-    np.testing.assert_array_equal(rolled, before)
-
-
-@given(rows_and_shifts())
 def test_the_parts_of_a_rolled_row_are_numpys(case):
     for row, shift in zip(*case, strict=True):
         target = np.empty_like(row)
         first, last = rolled_parts(target, int(shift))
         first[:], last[:] = row[: len(first)], row[len(first) :]
         np.testing.assert_array_equal(target, np.roll(row, shift))
-
-
-def test_one_shift_per_row():
-    """A shift too few would leave rows unrolled."""
-    with pytest.raises(ValueError, match="shorter"):
-        unroll_rows(np.zeros((3, 4), np.uint16), np.array([1]))

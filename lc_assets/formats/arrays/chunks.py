@@ -170,7 +170,7 @@ class ChunkedArray(ABC):
                 f"rows {block.start:,} to {block.stop:,} must be integers of shape {expected}, got "
                 f"{rows.dtype} of {rows.shape}"
             )
-        if int(rows.max()) >= self.vocab_size or int(rows.min()) < 0:
+        if rows.max() >= self.vocab_size or (rows.dtype.kind == "i" and rows.min() < 0):
             row, token = (int(at) for at in np.argwhere((rows >= self.vocab_size) | (rows < 0))[0])
             raise BadInput(
                 f"row {block.start + row:,}, token {token:,} is id {rows[row, token]:,}: the "

@@ -137,6 +137,24 @@ def gather_rows(
     return rows
 
 
+def gather_columns(
+    plan: pa.Table, tokens: Path, columns: range, *, row_tokens: int, n_ids: int
+) -> Array:
+    """Some columns of the planned rows, rolled by the plan's shifts; a reference for `gather_rows`:
+    where each column's token is in its stretch is computed from the shift.
+    """
+    found = np.empty((plan.num_rows, len(columns)), grid_dtype(n_ids))
+    first = (columns.start - np.asarray(plan["shift"], np.int64)) % row_tokens
+    cut = np.minimum(row_tokens - first, len(columns)).tolist()
+    parts = [row[:n] for row, n in zip(found, cut, strict=True)]
+    parts += [row[n:] for row, n in zip(found, cut, strict=True)]
+    begin = np.asarray(plan["stretch"], np.int64) * row_tokens
+    shards = pa.chunked_array(2 * plan["token_shard"].chunks, pa.string())
+    document = np.tile(np.asarray(plan["document"], np.int64), 2)
+    gather(tokens, shards, document, np.append(begin + first, begin), lambda at: [parts[at]])
+    return found
+
+
 def coder_for(tokens: Published, rows: pa.Table, settings: GriddingSettings) -> Configuration:
     """The codec's configuration for planned rows, by an even sample of them."""
     from lc_assets.formats.arrays.ranked import configuration_for
