@@ -173,18 +173,15 @@ class Corpus:
     text_field: TextField = None
     broken: Annotated[
         Literal["skip", "fail"],
-        Option("--broken", help="What to do about a file that cannot be read."),
+        Option(help="What to do about a file that cannot be read."),
     ] = "skip"
     killed: Annotated[
         Literal["fail", "skip"],
-        Option(
-            "--killed", help="What to do about a document that needs more memory than there is."
-        ),
+        Option(help="What to do about a document that needs more memory than there is."),
     ] = "fail"
     shard_size: Annotated[
         str,
         Option(
-            "--shard-size",
             help="Cut larger uncompressed files of JSON lines into shards of this size, such as "
             "256MB, which workers share; by default a file is one.",
         ),
@@ -192,7 +189,6 @@ class Corpus:
     log_interval: Annotated[
         float,
         Option(
-            "--log-interval",
             min=0.0,
             help="Print shards and documents on standard error every so many seconds, rather than "
             "draw a bar on a terminal; 0 is never.",

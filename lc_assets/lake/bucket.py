@@ -5,8 +5,9 @@
 the objects mean is in `lc_assets.lake.bucket_lake`.
 """
 
+import contextlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,21 +120,26 @@ class Bucket:
         """An object's URL."""
         return f"{self.url.rstrip('/')}/{path}"
 
+    @contextlib.contextmanager
+    def _at(self, path: str) -> Iterator[tuple[Storage, str]]:
+        """The bucket, and an object's whole name; errors that name its URL."""
+        storage, top = self._place
+        with storage.errors(self.where(path)):
+            yield storage, f"{top}{path}"
+
     def read(self, path: str) -> Held | None:
         """A small object and its generation; None when it does not exist. Two requests of Google,
         one of others.
         """
-        storage, prefix = self._place
-        with storage.errors(self.where(path)):
-            return storage.read(f"{prefix}{path}")
+        with self._at(path) as (storage, name):
+            return storage.read(name)
 
     def generation(self, path: str) -> str:
         """What changes whenever an object is written: Google's generation, others' ETag; "" when it
         does not exist. One request.
         """
-        storage, prefix = self._place
-        with storage.errors(self.where(path)):
-            return storage.generation(f"{prefix}{path}")
+        with self._at(path) as (storage, name):
+            return storage.generation(name)
 
     def write(self, path: str, content: bytes, *, after: str | None = None) -> None:
         """Write a small object, atomically. One request.
@@ -146,61 +152,51 @@ class Bucket:
         Raises:
             Busy: when another process has written it, so that its generation differs.
         """
-        storage, prefix = self._place
-        with storage.errors(self.where(path)):
-            storage.write(f"{prefix}{path}", content, after)
+        with self._at(path) as (storage, name):
+            storage.write(name, content, after)
 
     def names(self, pattern: str) -> list[str]:
         """Paths of all objects that match a pattern, in which a ``*`` stands for the name of a
         folder or file, sorted. One request for every thousand files below the first ``*`` of
         Google; of others one for each folder that a ``*`` stands for.
         """
-        storage, prefix = self._place
-        with storage.errors(self.where(pattern)):
-            return sorted(name.removeprefix(prefix) for name in storage.names(f"{prefix}{pattern}"))
+        with self._at(pattern) as (storage, whole):
+            top = whole.removesuffix(pattern)
+            return sorted(name.removeprefix(top) for name in storage.names(whole))
 
     def folders(self, prefix: str) -> list[str]:
         """Names of the folders directly below ``prefix``, which is "" or ends with a slash, sorted.
         One request for every thousand.
         """
-        storage, top = self._place
-        with storage.errors(self.where(prefix)):
-            return sorted(
-                name.rstrip("/").rpartition("/")[2] for name in storage.folders(f"{top}{prefix}")
-            )
+        with self._at(prefix) as (storage, whole):
+            found = storage.folders(whole)
+            return sorted(name.rstrip("/").rpartition("/")[2] for name in found)
 
     def listed(self, prefix: str) -> dict[str, Listed]:
         """Every object below ``prefix``, which ends with a slash, by relative path. One request for
         every thousand.
         """
-        storage, top = self._place
-        with storage.errors(self.where(prefix)):
-            return {
-                name.removeprefix(f"{top}{prefix}"): listed
-                for name, listed in storage.listed(f"{top}{prefix}")
-            }
+        with self._at(prefix) as (storage, whole):
+            return {name.removeprefix(whole): found for name, found in storage.listed(whole)}
 
     def sha256(self, path: str) -> str:
         """SHA-256 of an object, which is read in blocks. One request."""
-        storage, prefix = self._place
-        with storage.errors(self.where(path)):
-            return storage.sha256(f"{prefix}{path}")
+        with self._at(path) as (storage, name):
+            return storage.sha256(name)
 
     def remove(self, paths: Sequence[str]) -> None:
         """Remove objects; some may not exist. One request for every hundred."""
-        storage, prefix = self._place
+        storage, top = self._place
         if paths:
             with storage.errors(self.where(paths[0])):
-                storage.remove([f"{prefix}{path}" for path in paths])
+                storage.remove([f"{top}{path}" for path in paths])
 
     def upload(self, folder: Path, paths: Sequence[str], prefix: str) -> None:
         """Copy files below ``folder`` to objects below ``prefix``, several at a time, with
         checksums.
         """
-        storage, top = self._place
-        pairs = [(f"{top}{prefix}/{path}", folder / path) for path in paths]
-        with storage.errors(self.where(prefix)):
-            storage.upload(pairs, PART_BYTES)
+        with self._at(prefix) as (storage, whole):
+            storage.upload([(f"{whole}/{path}", folder / path) for path in paths], PART_BYTES)
 
     def download(self, prefix: str, folder: Path, facts: Sequence[FileFact]) -> None:
         """Copy objects below ``prefix`` to files below ``folder``; each appears completely, with
@@ -210,14 +206,13 @@ class Bucket:
             DamagedInput: when one has other content.
             StorageFull: when the disk is full.
         """
-        storage, top = self._place
         drafts = {fact: staging_path(folder / fact.path) for fact in facts}
         try:
-            with os_errors_as_lc_errors(folder), storage.errors(self.where(prefix)):
+            with os_errors_as_lc_errors(folder), self._at(prefix) as (storage, whole):
                 for draft in drafts.values():
                     draft.parent.mkdir(parents=True, exist_ok=True)
                 storage.download(
-                    [(f"{top}{prefix}/{fact.path}", draft) for fact, draft in drafts.items()]
+                    [(f"{whole}/{fact.path}", draft) for fact, draft in drafts.items()]
                 )
                 for fact, draft in drafts.items():
                     if not is_unchanged(draft, fact):

@@ -26,7 +26,6 @@ Source: Megatron-LM ``gpt_dataset.py`` and ``helpers.cpp`` (``build_sample_idx``
     0.16.1 to 0.19.2.
 """
 
-import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -63,18 +62,13 @@ class GptIndex:
         return len(self.shuffle_index)
 
 
-def n_whole(
-    n_tokens: int, sequence_length: int, extra_token: bool = True, keep_partial: bool = False
-) -> int:
-    """Number of samples in so many tokens; with ``keep_partial`` as Megatron counts them, in single
-    precision.
+def n_whole(n_tokens: int, sequence_length: int) -> int:
+    """Number of samples that are cut from this many tokens.
 
     >>> n_whole(100, 10), n_whole(101, 10)
     (9, 10)
     """
-    if keep_partial:
-        return math.ceil(np.float32(n_tokens - extra_token) / np.float32(sequence_length))
-    return (n_tokens - extra_token) // sequence_length
+    return (n_tokens - 1) // sequence_length
 
 
 def build_gpt_index(
@@ -84,10 +78,9 @@ def build_gpt_index(
     seed: int,
     n_samples: int | None = None,
     documents: range | None = None,
-    extra_token: bool = True,
-    keep_partial: bool = False,
 ) -> GptIndex:
-    """Build the three arrays.
+    """Build the three arrays, with Megatron's defaults: a sample has one token more, its last
+    target, and a partial last sample is dropped.
 
     Args:
         lengths: tokens of each document of the data set.
@@ -95,9 +88,6 @@ def build_gpt_index(
         seed: Megatron's ``--seed``, 0 to 2³² - 1.
         n_samples: samples that are needed, over as many epochs as necessary; None means one epoch.
         documents: the documents in the split; None means all.
-        extra_token: Megatron's ``add_extra_token_to_sequence``: whether a sample has one token
-            more, its last target, which is the first of the next.
-        keep_partial: the opposite of ``drop_last_partial_validation_sequence``.
 
     Raises:
         BadInput: if the documents have no tokens (where Megatron loops endlessly), or an argument
@@ -114,19 +104,12 @@ def build_gpt_index(
     if not 0 <= own.start <= own.stop <= len(lengths):
         raise BadInput(f"{own} of {len(lengths):,} documents, counted from 0")
     epoch_tokens = int(lengths[own.start : own.stop].sum(dtype=np.int64))
-    n_epochs, n_before_last = plan_epochs(epoch_tokens, sequence_length, n_samples, extra_token)
+    n_epochs, n_before_last = plan_epochs(epoch_tokens, sequence_length, n_samples)
     # Megatron uses the legacy stream, which NumPy guarantees never to change.
     state = np.random.RandomState(seed)
     order = np.tile(np.arange(own.start, own.stop, dtype=np.int32), n_epochs)
     _shuffle_apart(order, None if n_before_last is None else len(order) - len(own), state)
-    samples = sample_index(
-        lengths,
-        order,
-        sequence_length,
-        n_epochs * epoch_tokens,
-        extra_token=extra_token,
-        keep_partial=keep_partial,
-    )
+    samples = sample_index(lengths, order, sequence_length, n_epochs * epoch_tokens)
     served = _served_in_order(len(samples) - 1)
     _shuffle_apart(served, n_before_last, state)
     return GptIndex(order, samples, served)
@@ -146,7 +129,7 @@ def _served_in_order(n_samples: int) -> ShuffleIndex:
 
 
 def plan_epochs(
-    epoch_tokens: int, sequence_length: int, n_samples: int | None, extra_token: bool = True
+    epoch_tokens: int, sequence_length: int, n_samples: int | None
 ) -> tuple[int, int | None]:
     """Number of epochs that are needed; and of the samples before the last one, if that is shuffled
     separately, else None.
@@ -166,57 +149,31 @@ def plan_epochs(
         )
     if n_samples is not None and n_samples < 0:
         raise BadInput(f"n_samples must be at least 0, got {n_samples:,}")
-    n_epochs = max(1, -(-((n_samples or 0) * sequence_length + extra_token) // epoch_tokens))
+    n_epochs = max(1, -(-((n_samples or 0) * sequence_length + 1) // epoch_tokens))
     if n_samples is None or n_epochs == 1:
         return 1, None
-    before_last = n_whole((n_epochs - 1) * epoch_tokens, sequence_length, extra_token)
-    one_epoch = n_whole(epoch_tokens, sequence_length, extra_token)
+    before_last = n_whole((n_epochs - 1) * epoch_tokens, sequence_length)
+    one_epoch = n_whole(epoch_tokens, sequence_length)
     separate = n_samples - before_last < int(SEPARATE_BELOW * one_epoch)
     return n_epochs, before_last if separate else None
 
 
 def sample_index(
-    lengths: Integers,
-    order: Int32s,
-    sequence_length: int,
-    n_tokens: int,
-    *,
-    extra_token: bool = True,
-    keep_partial: bool = False,
+    lengths: Integers, order: Int32s, sequence_length: int, n_tokens: int
 ) -> SampleIndex:
-    """Cut the documents, concatenated in ``order``, into samples; they have ``n_tokens`` tokens.
-
-    Raises:
-        BadInput: if a partial last sample would begin before an empty last document, where Megatron
-            fails too.
-    """
+    """Cut the documents, concatenated in ``order``, into samples; they have ``n_tokens`` tokens."""
     # The lengths of an .idx are at an odd address: one copy, four bytes per document, instead of
     # another compilation.
     whole = np.require(lengths, np.int32, ("ALIGNED", "C_CONTIGUOUS"))
     dtype = np.int32 if len(order) <= MOST_INT32 else np.int64
-    n_samples = n_whole(n_tokens, sequence_length, extra_token, keep_partial)
-    index = np.empty((n_samples + 1, 2), dtype)
-    found = _walk(whole, order, sequence_length, int(extra_token), index)
-    index[found:] = len(order) - 1, int(lengths[order[-1]]) - extra_token
-    if index[-1, 1] < 0:
-        raise BadInput(
-            "the last document is empty and a partial last sample was requested: drop empty "
-            "documents, or partial samples"
-        )
+    index = np.empty((n_whole(n_tokens, sequence_length) + 1, 2), dtype)
+    _walk(whole, order, sequence_length, index)
     return index
 
 
 @compiled
-def _walk(
-    lengths: Int32s,
-    order: Int32s,
-    sequence_length: int,
-    extra_token: int,
-    out: Integers,
-) -> int:
-    """Write where whole samples begin, and where the last ends, in one pass over the documents;
-    return the number of rows written.
-    """
+def _walk(lengths: Int32s, order: Int32s, sequence_length: int, out: Integers) -> None:
+    """Write where samples begin, and where the last ends, in one pass over the documents."""
     n_rows = len(out)
     row = 1
     out[0, 0] = out[0, 1] = 0
@@ -231,21 +188,20 @@ def _walk(
             fetched[at] = lengths[places[at]]
         for at in range(n_fetched):
             if row == n_rows:
-                return row
+                return
             # Whether the next cut is in a document is unpredictable, so the row is always written:
             # 1.5 times as fast.
             out[row, 0], out[row, 1] = start + at, ahead
-            cut_here = int(ahead + extra_token <= fetched[at])
+            cut_here = int(ahead < fetched[at])
             row += cut_here
             ahead += sequence_length * cut_here
-            while ahead + extra_token <= fetched[at]:
+            while ahead < fetched[at]:
                 if row == n_rows:
-                    return row
+                    return
                 out[row, 0], out[row, 1] = start + at, ahead
                 row += 1
                 ahead += sequence_length
             ahead -= fetched[at]
-    return row
 
 
 def lengthened(

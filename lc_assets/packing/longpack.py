@@ -49,7 +49,6 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from lc_assets.arrays import UInt64s
-from lc_assets.errors import BadInput
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 from lc_assets.records import record
 
@@ -224,10 +223,6 @@ class Rules:
 
     repetitions: int = 1
     consume: bool = False
-
-    def __post_init__(self) -> None:
-        if self.repetitions < 1:
-            raise BadInput(f"repetitions must be at least 1, got {self.repetitions}")
 
 
 class TurnState:

@@ -13,9 +13,10 @@ web server   one request per language and snapshot         changed files, unchan
 ===========  ============================================  ==================================
 """
 
+import bisect
 import re
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
@@ -59,7 +60,6 @@ def survey(
     begun: Collection[str],
     sources: SourcesSettings = NO_SOURCES,
     first: str | None = None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> Survey:
     """Survey the sources' partitions, as many as a tick has time for, and at least one.
 
@@ -70,7 +70,6 @@ def survey(
         begun: those with a published manifest; only these are watched where nothing can be listed.
         sources: of the recipe; if empty, RedPajama-V2 at ``upstream``.
         first: the snapshot to start with.
-        clock: seconds.
 
     Raises:
         Unreachable: when upstream does not answer.
@@ -87,20 +86,19 @@ def survey(
             upstream, parse_snapshot(snapshot), settings, sources=sources, listed=listed
         ),
         first,
-        clock,
     )
-    return msgspec.structs.replace(found, unknown=_unknown(there, known))
+    unknown = sorted((there or set()) - set(known))
+    return msgspec.structs.replace(found, unknown=tuple(unknown))
 
 
-def _surveyed(
-    watched: Sequence[str],
-    state: Callable[[str], str],
-    first: str | None,
-    clock: Callable[[], float],
-) -> Survey:
-    started, states = clock(), dict[str, str]()
-    for snapshot in _from(watched, first):
-        if states and clock() - started > TICK_SECONDS:
+def _surveyed(watched: Sequence[str], state: Callable[[str], str], first: str | None) -> Survey:
+    """Survey some partitions, sorted by name, beginning with the first that is not before
+    ``first``.
+    """
+    start = bisect.bisect_left(watched, first or "")
+    started, states = time.monotonic(), dict[str, str]()
+    for snapshot in [*watched[start:], *watched[:start]]:
+        if states and time.monotonic() - started > TICK_SECONDS:
             return Survey(states=states, next=snapshot)
         states[snapshot] = state(snapshot)
     return Survey(states=states)
@@ -133,37 +131,32 @@ def state_of(
     paths = [redpajama_v2.listing_path(snapshot, language) for language in settings.languages]
     marks = upstream.marks(LISTINGS) if listed is None else listed
     if marks is None:
-        looked = {path: upstream.look(path) for path in paths}
-        return short(
-            digest_of({path: file.identity if file else None for path, file in looked.items()})
-        )
+        return _looked_at(upstream, paths)
     files = [
         digest_of_set((upstream.marks(f"{folder}/{snapshot}") or {}).items()) for folder in FOLDERS
     ]
     return short(digest_of([{path: marks.get(path) for path in paths}, files]))
 
 
-def survey_crawl(
-    crawl: Upstream,
-    indexed: Collection[str],
-    *,
-    first: str | None = None,
-    clock: Callable[[], float] = time.monotonic,
-) -> Survey:
+def _looked_at(upstream: Upstream, paths: Iterable[str]) -> str:
+    """A digest of the identities of some files."""
+    looked = {path: upstream.look(path) for path in paths}
+    identities = {path: file.identity if file else None for path, file in looked.items()}
+    return short(digest_of(identities))
+
+
+def survey_crawl(crawl: Upstream, indexed: Collection[str], *, first: str | None = None) -> Survey:
     """Survey the crawl's archives of indexed snapshots, as many as a tick has time for.
 
     Args:
         crawl: where.
         indexed: the snapshots.
         first: the snapshot to start with.
-        clock: seconds.
 
     Raises:
         Unreachable: when the crawl does not answer.
     """
-    return _surveyed(
-        sorted(indexed), lambda snapshot: state_of_crawl(crawl, snapshot), first, clock
-    )
+    return _surveyed(sorted(indexed), lambda snapshot: state_of_crawl(crawl, snapshot), first)
 
 
 def state_of_crawl(crawl: Upstream, snapshot: str) -> str:
@@ -175,14 +168,8 @@ def state_of_crawl(crawl: Upstream, snapshot: str) -> str:
     marks = [crawl.marks(place) for place in places_of(snapshot)]
     if all(found is not None for found in marks):
         return short(digest_of(marks))
-    looked = {
-        path: crawl.look(path)
-        for place in places_of(snapshot)
-        for path in (f"{place}/{name}" for name in LISTS.values())
-    }
-    return short(
-        digest_of({path: file.identity if file else None for path, file in looked.items()})
-    )
+    lists = (f"{place}/{name}" for place in places_of(snapshot) for name in LISTS.values())
+    return _looked_at(crawl, lists)
 
 
 def snapshots_of(paths: Collection[str]) -> set[str]:
@@ -193,15 +180,3 @@ def snapshots_of(paths: Collection[str]) -> set[str]:
     ['2023-06', 'mine']
     """
     return {found.group(2) for found in map(_LISTING.fullmatch, paths) if found is not None}
-
-
-def _from(names: Sequence[str], first: str | None) -> list[str]:
-    """The names in their order, beginning with the first that does not come before ``first``."""
-    start = next(
-        (place for place, name in enumerate(names) if first is not None and name >= first), 0
-    )
-    return [*names[start:], *names[:start]]
-
-
-def _unknown(there: set[str] | None, known: Collection[str]) -> tuple[str, ...]:
-    return tuple(sorted((there or set()) - set(known)))

@@ -35,9 +35,7 @@ def way(request, monkeypatch):
 
 
 def random_case(rng):
-    """Lengths and settings of one corpus: empty documents, one document, one epoch, many, a partial
-    last sample.
-    """
+    """Lengths and settings of one corpus: empty documents, one document, one epoch, many."""
     lengths = rng.integers(
         rng.integers(0, 3) == 0, rng.choice([3, 12, 200]), rng.choice([1, 2, 12, 60])
     ).tolist()
@@ -49,8 +47,6 @@ def random_case(rng):
         if rng.integers(0, 4) == 0
         else int(rng.integers(0, rng.choice([5, 60, 400]))),
         "seed": int(rng.integers(0, 2**32)),
-        "extra_token": bool(rng.integers(0, 4)),
-        "keep_partial": bool(rng.integers(0, 4) == 0) and min(lengths) > 0,
     }
 
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.mixing.gpt_index import build_gpt_index, n_whole, plan_epochs
+from lc_assets.mixing.gpt_index import build_gpt_index, plan_epochs
 from lc_assets_tests.reference.gpt_index import slow_gpt_index
 
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "megatron" / "gpt_index.json").read_text()
 )
 NAMES = ("document_index", "sample_index", "shuffle_index")
-SETTINGS = ("sequence_length", "n_samples", "extra_token", "keep_partial")
+SETTINGS = ("sequence_length", "n_samples")
 
 
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["name"])
@@ -50,21 +50,15 @@ def corpora(draw):
         "sequence_length": draw(st.integers(1, 12)),
         "seed": draw(st.integers(0, 2**32 - 1)),
         "n_samples": draw(st.none() | st.integers(0, 40)),
-        "extra_token": draw(st.booleans()),
-        "keep_partial": draw(st.booleans()),
     }
     return lengths, documents, arguments
 
 
 @given(corpora())
 def test_the_arrays_equal_megatrons_loops_in_python(corpus):
-    """Epochs, splits, empty documents, partial samples, with and without the extra token."""
+    """Epochs, splits, empty documents."""
     lengths, documents, arguments = corpus
     order, begins, served = slow_gpt_index(lengths, documents=documents, **arguments)
-    if min(offset for _, offset in begins) < 0:
-        with pytest.raises(BadInput, match="last document is empty"):
-            build_gpt_index(np.array(lengths), documents=documents, **arguments)
-        return
     index = build_gpt_index(np.array(lengths), documents=documents, **arguments)
     assert index.document_index.tolist() == order
     assert [tuple(row) for row in index.sample_index.tolist()] == begins
@@ -75,7 +69,6 @@ def test_the_arrays_equal_megatrons_loops_in_python(corpus):
 def test_there_are_as_many_samples_as_were_asked_for(corpus):
     """At least; and each is served once."""
     lengths, documents, arguments = corpus
-    assume(lengths[-1] and not arguments["keep_partial"])
     index = build_gpt_index(np.array(lengths), documents=documents, **arguments)
     assert index.n_samples >= (arguments["n_samples"] or 0)
     assert sorted(index.shuffle_index.tolist()) == list(range(index.n_samples))
@@ -94,13 +87,6 @@ def test_no_token_at_all_is_refused(n_samples):
         )
     with pytest.raises(BadInput, match="have no tokens"):
         build_gpt_index(np.zeros(0, np.int32), sequence_length=4, seed=1, n_samples=n_samples)
-
-
-def test_partial_samples_are_counted_in_single_precision():
-    """4,096,000,002 tokens make 1,000,001 samples of 4,096, but Megatron counts a million."""
-    assert n_whole(4_096_000_002, 4096, keep_partial=True) == 1_000_000
-    assert n_whole(4_096_000_002, 4096) == 1_000_000
-    assert n_whole(8194, 4096, keep_partial=True) == 3
 
 
 def test_many_epochs_are_planned_at_once():

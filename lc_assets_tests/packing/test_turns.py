@@ -5,10 +5,8 @@ what grows with repetitions.
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given, strategies as st
 
-from lc_assets.errors import BadInput
 from lc_assets.packing.longpack import (
     HELD,
     KEPT,
@@ -165,8 +163,3 @@ def test_ranks_belong_to_pages_and_a_larger_share_has_all_roots_of_a_smaller():
     assert 20 < few.sum() < 90
     assert not within(ranks, 0).any()
     assert (root_ranks(keys, 65) != ranks).all()
-
-
-def test_invalid_arguments_are_refused():
-    with pytest.raises(BadInput, match="repetitions must be at least 1"):
-        Rules(repetitions=0)

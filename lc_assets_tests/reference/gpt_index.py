@@ -2,7 +2,6 @@
 that begin a sample.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,20 +14,15 @@ def slow_gpt_index(
     seed: int,
     n_samples: int | None = None,
     documents: list[int] | None = None,
-    extra_token: bool = True,
-    keep_partial: bool = False,
 ) -> tuple[list[int], list[tuple[int, int]], list[int]]:
     """Return document, sample and shuffle index as lists."""
     chosen = list(range(len(lengths))) if documents is None else list(documents)
     epoch_tokens, n_epochs = sum(lengths[document] for document in chosen), 1
-    while (
-        n_samples is not None
-        and n_epochs * epoch_tokens < n_samples * sequence_length + extra_token
-    ):
+    while n_samples is not None and n_epochs * epoch_tokens < n_samples * sequence_length + 1:
         n_epochs += 1
-    before_last = ((n_epochs - 1) * epoch_tokens - extra_token) // sequence_length
+    before_last = ((n_epochs - 1) * epoch_tokens - 1) // sequence_length
     apart = n_epochs > 1 and n_samples - before_last < int(
-        0.8 * ((epoch_tokens - extra_token) // sequence_length)
+        0.8 * ((epoch_tokens - 1) // sequence_length)
     )
     state = np.random.RandomState(seed)
     order = (
@@ -42,12 +36,7 @@ def slow_gpt_index(
         for place, document in enumerate(order)
         for offset in range(lengths[document])
     ]
-    begins = [(0, 0)]
-    for sample in range(1, (len(tokens) - extra_token) // sequence_length + 1):
-        place, offset = tokens[sample * sequence_length - 1]
-        begins.append(tokens[sample * sequence_length] if extra_token else (place, offset + 1))
-    if keep_partial and len(begins) - 1 < math.ceil((len(tokens) - extra_token) / sequence_length):
-        begins.append((len(order) - 1, lengths[order[-1]] - extra_token))
+    begins = [(0, 0), *tokens[sequence_length::sequence_length]]
 
     first = before_last if apart else len(begins) - 1
     return order, begins, _mixed(range(first), state) + _mixed(range(first, len(begins) - 1), state)

@@ -4,7 +4,6 @@ work.
 
 import functools
 import http.server
-import itertools
 import os
 import threading
 from pathlib import Path
@@ -15,7 +14,8 @@ import pytest
 from lc_assets.builds.settings.documents import RawSettings
 from lc_assets.errors import Unreachable
 from lc_assets.lake.upstream import Upstream
-from lc_assets.stages.watching import TICK_SECONDS, state_of, survey
+from lc_assets.stages import watching
+from lc_assets.stages.watching import state_of, survey
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import SNAPSHOTS, tiny_documents, tiny_upstream, write_shard
 from lc_assets_tests.faults import file_of
@@ -122,22 +122,15 @@ def test_a_bucket_is_listed_once_per_kind_of_file_whatever_the_shards(tmp_path, 
     assert counts == [[5, 0], [5, 0]]
 
 
-def test_a_tick_leaves_what_it_has_no_time_for_to_the_next(folder):
+def test_a_tick_leaves_what_it_has_no_time_for_to_the_next(folder, monkeypatch):
     """One snapshot at least per tick, beginning where the last one stopped; all come by."""
     upstream = Upstream(str(folder))
     everything = states(upstream)
+    monkeypatch.setattr(watching, "TICK_SECONDS", -1.0)
     seen: dict[str, str] = {}
     first = None
     for _ in range(2):
-        clock = itertools.count(0, TICK_SECONDS + 1)
-        found = survey(
-            upstream,
-            ENGLISH,
-            known=SNAPSHOTS,
-            begun=(),
-            first=first,
-            clock=lambda clock=clock: next(clock),
-        )
+        found = survey(upstream, ENGLISH, known=SNAPSHOTS, begun=(), first=first)
         assert len(found.states) == 1
         seen |= found.states
         first = found.next

@@ -212,9 +212,7 @@ def referrals(
     corpus: options.Corpus,
     buckets: Annotated[
         str,
-        Option(
-            "--buckets", help="Lower ends of the distances in sentences, after the first bucket."
-        ),
+        Option(help="Lower ends of the distances in sentences, after the first bucket."),
     ] = "32,128,512",
     settings: ReferralReportSettings = settings_options(
         ReferralReportSettings(wanted=True, sample=EVERY), "scope", "max_df", "words", "spacy"

@@ -24,15 +24,14 @@ def batch(
             help="A lake, a version of its longcrawl, grid or flat, or a .zarr; gs:// too.",
         ),
     ],
-    step: Annotated[int, Option("--step", min=0, help="Which batch.")] = 0,
+    step: Annotated[int, Option(min=0, help="Which batch.")] = 0,
     rows: Annotated[
         int | None,
-        Option("--rows", min=1, help="Rows of a batch; 4, or all if there are fewer."),
+        Option(min=1, help="Rows of a batch; 4, or all if there are fewer."),
     ] = None,
     context: Annotated[
         int,
         Option(
-            "--context",
             min=1,
             help="Tokens of a row of the batch; must divide the rows of the data.",
         ),

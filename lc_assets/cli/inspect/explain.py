@@ -35,7 +35,6 @@ def explain(
     rules: Annotated[
         str | None,
         Option(
-            "--rules",
             help="A preset's name, or a file of rules; in a lake, those it was filtered by.",
         ),
     ] = None,
@@ -46,7 +45,7 @@ def explain(
     models: ModelSettings = MODELS,
     quality_models: QualityModelSettings = QUALITY_MODELS,
     upstream: Annotated[
-        str | None, Option("--upstream", help="With a lake: where its published signals are.")
+        str | None, Option(help="With a lake: where its published signals are.")
     ] = None,
 ) -> None:
     """Print every signal and measure of one document, every rule with its bounds, and the decision.

@@ -61,10 +61,10 @@ def verify(
             help="A Megatron data set, or anything that `lc show --verify` accepts.",
         ),
     ],
-    tokenizer: Annotated[str | None, Option("--tokenizer", help="The expected tokenizer.")] = None,
+    tokenizer: Annotated[str | None, Option(help="The expected tokenizer.")] = None,
     vocab_size: Annotated[
         int | None,
-        Option("--vocab-size", help="Upper bound of ids, if no tokenizer is named."),
+        Option(help="Upper bound of ids, if no tokenizer is named."),
     ] = None,
     append_eod: Annotated[
         bool,

@@ -19,25 +19,21 @@ class RowOptions:
 
     row: Annotated[
         int | None,
-        Option("--row", help="A row of the global order; of one grid with --snapshot."),
+        Option(help="A row of the global order; of one grid with --snapshot."),
     ] = None
-    snapshot: Annotated[
-        str | None, Option("--snapshot", help="With --row: the snapshot of the grid.")
-    ] = None
+    snapshot: Annotated[str | None, Option(help="With --row: the snapshot of the grid.")] = None
     packed: Annotated[
         bool, Option("--packed", help="With --row and --snapshot: a row of its packed rows.")
     ] = False
     split: options.Split = "train"
-    column: Annotated[int | None, Option("--column", help="With --row: a token of the row.")] = None
+    column: Annotated[int | None, Option(help="With --row: a token of the row.")] = None
     version: Annotated[
         str | None,
-        Option(
-            "--version", help="With --row: a version of the order, of the grid, or of packed rows."
-        ),
+        Option(help="With --row: a version of the order, of the grid, or of packed rows."),
     ] = None
     release: Annotated[
         str | None,
-        Option("--release", help="Use this release instead of what is published now."),
+        Option(help="Use this release instead of what is published now."),
     ] = None
 
 

@@ -2,6 +2,7 @@
 (`lc_assets.stages.costing`).
 """
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Annotated
@@ -52,8 +53,6 @@ class ExecutionOptions:
     @property
     def n_workers(self) -> int:
         """Processes on this machine."""
-        import os
-
         return self.workers or os.cpu_count() or 1
 
 

@@ -187,9 +187,8 @@ def near_duplicate_pairs(_context: BuildContext, built: Built) -> Shown:
     )
 
 
-def heldout_pairs(context: BuildContext, built: Built) -> Shown:
-    """The same of the pairs across the split."""
-    return near_duplicate_pairs(context, built)
+heldout_pairs = near_duplicate_pairs
+"""The same of the pairs across the split."""
 
 
 def contaminated_documents(_context: BuildContext, built: Built) -> Shown:
@@ -238,8 +237,3 @@ def removed_documents(_context: BuildContext, built: Built) -> Shown:
     """Some removed documents."""
     examples = Table(removing.removals_in(built.published.folder)[:SHOWN_LINES])
     return Shown(values={"examples": examples})
-
-
-def clean_documents(_context: BuildContext, _built: Built) -> Shown:
-    """Nothing more: why documents were removed is shown for every stage."""
-    return Shown()

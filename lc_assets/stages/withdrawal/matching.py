@@ -243,11 +243,8 @@ class _Search:
     def _add_near(self, sources: Collection[str]) -> None:
         """Withdraw the near duplicates of withdrawn documents, each for the most similar one."""
         nearest = paired_copies(sources, self.pairs, self.threshold) if sources else {}
-        found = _first_found(self.indexes, [("document", name) for name in nearest])
-        for name, (_, document) in found.items():
-            distance, source = nearest[name]
-            known = self.lines[source] | {"id": source}
-            self._add(document, known, how=NEAR_DUPLICATE, similarity=-distance)
+        known = {source: self.lines[source] | {"id": source} for _, source in nearest.values()}
+        self._add_nearest(nearest, known)
 
     def _add_unpaired(self, listed: pa.Table) -> None:
         """Withdraw the near duplicates of listed documents whose pairs are not published."""
@@ -260,6 +257,12 @@ class _Search:
             line for line in some.to_pylist() if not (self.are_paired and line["id"] in self.lines)
         ]
         sources, nearest = {line["id"]: line for line in unpaired}, self.near_copies(unpaired)
+        self._add_nearest(nearest, sources)
+
+    def _add_nearest(
+        self, nearest: Mapping[str, tuple[float, str]], sources: Mapping[str, Line]
+    ) -> None:
+        """Withdraw documents, by id, for those that they are nearest to."""
         found = _first_found(self.indexes, [("document", name) for name in nearest])
         for name, (_, document) in found.items():
             distance, source = nearest[name]

@@ -45,26 +45,6 @@ GPT_CASES: list[dict[str, Any]] = [
         "n_samples": 6,
     },
     {
-        "name": "no extra token",
-        "lengths": [5, 3, 0, 9, 1, 12, 7],
-        "sequence_length": 4,
-        "n_samples": 12,
-        "extra_token": False,
-    },
-    {
-        "name": "partial last sample",
-        "lengths": [5, 3, 9, 1, 12, 8],
-        "sequence_length": 4,
-        "keep_partial": True,
-    },
-    {
-        "name": "partial last sample, no extra token",
-        "lengths": [5, 3, 9],
-        "sequence_length": 4,
-        "keep_partial": True,
-        "extra_token": False,
-    },
-    {
         "name": "documents of a split",
         "lengths": [5, 3, 9, 1, 12, 7],
         "sequence_length": 4,
@@ -141,7 +121,6 @@ def gpt_index(case: dict[str, Any]) -> dict[str, Any]:
         for length in case["lengths"]:
             builder.add_document(torch.zeros(length, dtype=torch.int64), [length])
         builder.finalize(f"{prefix}.idx")
-        keep_partial = case.get("keep_partial", False)
         config = GPTDatasetConfig(
             random_seed=case.get("seed", 1234),
             sequence_length=case["sequence_length"],
@@ -152,13 +131,10 @@ def gpt_index(case: dict[str, Any]) -> dict[str, Any]:
             reset_position_ids=False,
             reset_attention_mask=False,
             eod_mask_loss=False,
-            add_extra_token_to_sequence=case.get("extra_token", True),
-            drop_last_partial_validation_sequence=not keep_partial,
         )
         documents = np.array(case.get("documents", range(len(case["lengths"]))), np.int32)
-        split = Split.valid if keep_partial else Split.train
         data = GPTDataset(
-            IndexedDataset(prefix), prefix, documents, case.get("n_samples"), split, config
+            IndexedDataset(prefix), prefix, documents, case.get("n_samples"), Split.train, config
         )
         names = ("document_index", "sample_index", "shuffle_index")
         return {name: _array(getattr(data, name)) for name in names}
