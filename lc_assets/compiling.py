@@ -6,16 +6,18 @@ imported at the first call. A kernel may stand beside the plain functions that c
 Machine code is cached on disk, beside the source or in ``NUMBA_CACHE_DIR``. Numba by itself would
 reuse it after an edit to a function or a constant in another file. Here a cached result is valid
 only for the same bytecode of the kernel and of all kernels that it calls, in whatever module they
-are, and for the same values of the global constants that they use.
+are, and for the same values of the global constants that they use. One process at a time compiles a
+kernel; others wait and load the result.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, update_wrapper
 from types import FunctionType, ModuleType
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import IO, Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -82,24 +84,45 @@ class Kernel(Generic[Takes, Gives]):
         except RuntimeError:  # "cannot cache function: no locator available"
             return numba.njit(**how)(self.py_func)
         made._cache._cache_file._source_stamp = stamp
-        made._cache.load_overload = _loading(made._cache)
+        _cache_with_locks(made)
         made.get_call_template = _by_types(made.get_call_template)
         return made
 
 
-def _loading(cache: Any) -> Callable[..., Any]:
-    """Load machine code without what numba can compile, which takes a process 0.15 s to declare;
-    it does that again before it compiles.
+def _cache_with_locks(made: Any) -> None:
+    """Let one process compile a kernel while others wait, and none load what another is writing:
+    numba replaces index and machine code one after the other.
+
+    What is cached is loaded without what numba can compile, which takes a process 0.15 s to
+    declare; it does that again before it compiles.
     """
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.runtime import rtsys
+
+    cache, compile_now, file = made._cache, made.compile, cast("IO[bytes]", None)
+
+    def lock(kind: int) -> None:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(file, kind)
 
     def load(types: Any, context: Any) -> Any:
-        from numba.core.runtime import rtsys
-
         rtsys.initialize(context)
-        with cache._guard_against_spurious_io_errors():
-            return cache._load_overload(types, context)
+        for kind in (fcntl.LOCK_SH, fcntl.LOCK_EX):
+            lock(kind)
+            if found := cache._load_overload(types, context):
+                return found
+        return None
 
-    return load
+    def compile_alone(signature: Any) -> Any:
+        nonlocal file
+        path = f"{cache._cache_file._index_path}.lock"
+        with global_compiler_lock, open(path, "ab") as file:  # noqa: PTH123 - numba's path
+            try:
+                return compile_now(signature)
+            finally:
+                lock(fcntl.LOCK_UN)  # also where a process that was forked meanwhile has the file
+
+    cache.load_overload, made.compile = load, compile_alone
 
 
 def _by_types(compile_call: Callable[..., Any]) -> Callable[..., Any]:

@@ -146,6 +146,28 @@ print("numba.np.arraymath" in sys.modules, compiled(lambda values: values.sum())
     assert runs == ["True 10\n", "False 10\n"]
 
 
+def test_one_process_compiles_and_the_others_load(tmp_path):
+    """They begin together, and a compilation takes far longer than that."""
+    code = """
+import numpy as np
+from lc_assets.text.hashing import mix64_kernel
+made = mix64_kernel.compile()
+input("ready\\n")
+mix64_kernel(np.uint64(3))
+print(sum(made.stats.cache_hits.values()))
+"""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    runs = [
+        subprocess.Popen([sys.executable, "-c", code], env=environment, **pipes) for _ in range(3)
+    ]
+    assert [run.stdout.readline() for run in runs] == ["ready\n"] * 3
+    for run in runs:
+        run.stdin.write("\n")
+        run.stdin.flush()
+    assert sorted(run.communicate()[0] for run in runs) == ["0\n", "1\n", "1\n"]
+
+
 def test_a_kernel_compiles_without_other_packages_extensions():
     """Numba would import awkward, and with it 0.3 s of code that no kernel uses."""
     code = (
