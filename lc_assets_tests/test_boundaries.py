@@ -1,10 +1,10 @@
 """Layers, start-up and the size of files and functions."""
 
 import ast
-import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -90,38 +90,30 @@ def test_definitions_load_without_the_heavy_libraries():
     assert not {"pandera", "PIL", "pandas", "torch"} & loaded_by("lc_assets.definitions")
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_a_module_has_a_sign_and_no_trapdoor(source):
-    """Each module opens with a docstring; none unpickles, evaluates, shells out or swallows every
-    exception.
-    """
-    text = source.read_text("utf-8")
-    assert text.lstrip("r").startswith('"""')
-    trapdoors = (
-        r"allow_pickle\s*=\s*True|\bimport pickle\b|\beval\(|\bexec\(|shell\s*=\s*True|os\.system"
-        r"|^\s*except( Exception.*| BaseException.*)?:"
-    )
-    assert not re.findall(trapdoors, text, re.MULTILINE)
-
-
 MOST_LINES, MOST_MODULES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 350, 20, 60, 10
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_files_and_functions_are_small(source):
-    """At most 350 lines a file; 60 lines and 10 parameters a function, except compiled kernels."""
-    text = source.read_text("utf-8")
-    assert text.count("\n") <= MOST_LINES
+def too_large(text: str) -> Iterator[str]:
+    """What is too large in a module: more than 350 lines; functions of more than 60 lines or 10
+    parameters, except compiled kernels.
+    """
+    if (n_lines := text.count("\n")) > MOST_LINES:
+        yield f"{n_lines} lines"
     for found in ast.walk(ast.parse(text)):
         if not isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         if {"compiled", "borrowing"} & set(map(ast.unparse, found.decorator_list)):
             continue
         given = found.args
-        parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+        n_parameters = len([*given.posonlyargs, *given.args, *given.kwonlyargs])
         n_lines = (found.end_lineno or 0) - found.lineno + 1
-        assert n_lines <= MOST_FUNCTION_LINES, f"{found.name}: {n_lines} lines"
-        assert len(parameters) <= MOST_PARAMETERS, f"{found.name}: {len(parameters)} parameters"
+        if n_lines > MOST_FUNCTION_LINES or n_parameters > MOST_PARAMETERS:
+            yield f"{found.name}: {n_lines} lines, {n_parameters} parameters"
+
+
+def test_files_and_functions_are_small():
+    found = {str(source): [*too_large(source.read_text("utf-8"))] for source in SOURCES}
+    assert not {name: why for name, why in found.items() if why}
 
 
 def test_folders_are_small():
