@@ -156,11 +156,12 @@ def encode_shard(values: TokenArray, layout: GridLayout) -> Iterator[bytes]:
         layout: the grid's.
     """
     index = np.full((*layout.chunks_of_shard, 2), _ABSENT, "<u8")
-    down, across = layout.inner
-    codec, offset = _codec(layout.zstd_level, layout.coder), 0
-    for row, column in np.ndindex(n_chunks(values.shape, layout.inner)):
+    inner, fill = layout.inner, layout.fill
+    (down, across), offset = inner, 0
+    codec = _codec(layout.zstd_level, layout.coder)
+    for row, column in np.ndindex(n_chunks(values.shape, inner)):
         part = values[row * down : (row + 1) * down, column * across : (column + 1) * across]
-        frame = codec.encode(padded(part, layout.inner, layout.fill))
+        frame = codec.encode(padded(part, inner, fill))
         index[row, column] = offset, len(frame)
         offset += len(frame)
         yield frame
@@ -217,22 +218,28 @@ class GridReader(ChunkedArray):
                 return self._chunk(row, columns[0], frames[0])[np.newaxis]
             band = np.empty((len(columns), *self.chunk_shape), self.dtype)
             for column, frame, out in zip(columns, frames, band, strict=True):
-                out[...] = self._chunk(row, column, frame)
+                self._chunk(row, column, frame, out)
         except CorruptFile:
             self._indexes = {}  # so that a shard written again is found at the next call
             raise
         return band
 
-    def _chunk(self, row: int, column: int, frame: bytes) -> TokenArray:
+    def _chunk(
+        self, row: int, column: int, frame: bytes, out: TokenArray | None = None
+    ) -> TokenArray:
+        """A decoded chunk; ``out`` if it is given."""
         down, across = self.chunk_shape
         try:
-            ids: TokenArray = self._codec.decoded(frame, down * across, self.dtype)
+            if out is None:
+                ids: TokenArray = self._codec.decoded(frame, down * across, self.dtype)
+                out = ids.reshape(down, across)
+            else:
+                self._codec.decode(frame, out)
         except ValueError as error:
             what = f"{len(frame):,} bytes do not decompress: {error}"
             raise CorruptFile(f"{self._named(row, column)}: {what}") from error
-        chunk = ids.reshape(down, across)
-        self._check(row, column, chunk)
-        return chunk
+        self._check(row, column, out)
+        return out
 
     def _named(self, row: int, column: int) -> str:
         down, across = self._chunks_of_shard

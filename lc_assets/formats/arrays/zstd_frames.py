@@ -2,6 +2,8 @@
 
 Two libraries: numcodecs encodes, as zarr-python does; zstandard, whose zstd is a tenth faster,
 decodes.
+
+Source: RFC 8878, 3.1.1: headers of frames and of their blocks.
 """
 
 import threading
@@ -11,6 +13,10 @@ import numpy as np
 import zstandard
 
 from lc_assets.formats.arrays.chunks import TokenArray
+
+_BLOCK_HEADER_BYTES, _CHECKSUM_BYTES = 3, 4
+_ONE_BYTE_REPEATED = 1
+"""The type of a block that stores one byte for all of its content."""
 
 
 def frame_content_bytes(frame: bytes) -> int | None:
@@ -37,7 +43,7 @@ class ZstdFrames(threading.local):
         from numcodecs.zstd import Zstd
 
         self._zstd = Zstd(level=level, checksum=True)
-        self._decompress = zstandard.ZstdDecompressor().decompress
+        self._decompressor = zstandard.ZstdDecompressor()
 
     def __reduce__(self) -> tuple[type["ZstdFrames"], tuple[int]]:
         return ZstdFrames, (self._zstd.level,)
@@ -48,12 +54,38 @@ class ZstdFrames(threading.local):
 
     def decoded(self, content: bytes, n_ids: int, dtype: np.dtype[Any]) -> TokenArray:
         """The ids of a chunk, read-only; ValueError if the bytes are not a chunk of so many."""
-        n_bytes = n_ids * dtype.itemsize
-        if frame_content_bytes(content) != n_bytes:
-            raise ValueError(
-                f"not a zstd frame that states {n_bytes:,} bytes of content and carries a checksum"
-            )
+        _require_content(content, n_ids * dtype.itemsize)
         try:
-            return np.frombuffer(self._decompress(content, allow_extra_data=False), dtype)
+            ids = self._decompressor.decompress(content, allow_extra_data=False)
         except zstandard.ZstdError as error:
             raise ValueError(str(error)) from error
+        return np.frombuffer(ids, dtype)
+
+    def decode(self, content: bytes, out: TokenArray) -> None:
+        """Fill ``out``, which is contiguous, with the ids of a chunk; raises as `decoded`. Where
+        several chunks form an array, this saves a copy.
+        """
+        _require_content(content, out.nbytes)
+        try:
+            n_bytes = self._decompressor.stream_reader(content).readinto(out)
+        except zstandard.ZstdError as error:
+            raise ValueError(str(error)) from error
+        # A stream neither misses a checksum that was cut off nor minds what follows it.
+        if n_bytes != out.nbytes or not _ends_with_its_checksum(content):
+            raise ValueError("its blocks and checksum do not end where its bytes do")
+
+
+def _require_content(content: bytes, n_bytes: int) -> None:
+    if frame_content_bytes(content) != n_bytes:
+        raise ValueError(
+            f"not a zstd frame that states {n_bytes:,} bytes of content and carries a checksum"
+        )
+
+
+def _ends_with_its_checksum(frame: bytes) -> bool:
+    at, is_last = zstandard.frame_header_size(frame), 0
+    while at < len(frame) and not is_last:
+        block = int.from_bytes(frame[at : at + _BLOCK_HEADER_BYTES], "little")
+        is_last, kind, n_bytes = block & 1, block >> 1 & 3, block >> 3
+        at += _BLOCK_HEADER_BYTES + (1 if kind == _ONE_BYTE_REPEATED else n_bytes)
+    return at + _CHECKSUM_BYTES == len(frame)
