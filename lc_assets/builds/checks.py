@@ -119,6 +119,20 @@ def an_eighth(columns: range, chunk_tokens: int, number: int) -> range:
     return range(start, min(start + step, columns.stop))
 
 
+def first_of_each(counts: Sequence[int], most: int) -> list[int]:
+    """Indices of at most ``most`` items that are the first ones of parts, which are evenly chosen;
+    how many items each part has is given.
+
+    >>> first_of_each([2, 0, 9], 3), first_of_each([5, 5, 5], 2), first_of_each([], 2)
+    ([0, 2, 3], [0, 10], [])
+    """
+    begins, held = np.cumsum([0, *counts]).tolist(), np.flatnonzero(counts).tolist()
+    chosen = [held[at] for at in evenly_spaced(len(held), most)]
+    each = -(-most // max(1, len(chosen)))
+    found = [begins[at] + n for at in chosen for n in range(min(each, counts[at]))]
+    return [found[at] for at in evenly_spaced(len(found), most)]
+
+
 def by_chunk(rows: Iterable[int], chunk_rows: int) -> list[list[int]]:
     """Ascending rows grouped by chunk, so that each chunk is decoded only once.
 

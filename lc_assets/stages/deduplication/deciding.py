@@ -82,7 +82,7 @@ def decide(
     ineligible: Collection[str] = (),
     last: Collection[str] = (),
 ) -> None:
-    """Make the tables that `removed_query` and `clusters_query` read.
+    """Make the tables that `removed_query` reads.
 
     Args:
         database: an open database with `facts` and `pairs`
@@ -219,19 +219,22 @@ _LIKENESS = """
 _SAME_TEXT = "coalesce(tk.first, c.kept) = coalesce(t.first, c.number)"
 
 
-def clusters_query(prefer: Sequence[str]) -> str:
-    """The kept documents that near duplicates were removed for, and those near duplicates."""
+def clusters_query(ours: str) -> str:
+    """The kept documents that near duplicates were removed for, and those near duplicates, of the
+    clusters that have a document of which ``ours`` is true; out of a table ``described``, of what
+    `removed_query` returns.
+    """
+    near = f"FROM described WHERE reason = {quoted(REASONS[NEAR])}"
     return f"""
-        WITH stars AS (
-            SELECT number, for_number AS kept FROM removed WHERE reason = {quoted(REASONS[NEAR])}),
-        members AS (FROM stars UNION ALL SELECT DISTINCT kept, kept FROM stars)
-        SELECT o.id, c.number, min(o.id) OVER (PARTITION BY c.kept) AS cluster,
-               count(*) OVER (PARTITION BY c.kept) AS size, c.number = c.kept AS stays,
-               k.id AS kept_id,
-               CASE WHEN {_SAME_TEXT} THEN 1.0 ELSE l.similarity END AS similarity_to_kept,
-               CASE WHEN c.number = c.kept THEN 'stays' ELSE {_why(prefer)} END AS why
-        FROM members c JOIN ranked USING (number)
-        JOIN facts o ON o.number = c.number JOIN facts k ON k.number = c.kept {_LIKENESS}"""
+        WITH members AS (
+            SELECT id, false AS stays, for_id AS kept_id, similarity, why {near} UNION ALL
+            SELECT DISTINCT for_id, true, for_id, 1.0, 'stays' {near}),
+        clusters AS MATERIALIZED (
+            SELECT id, min(id) OVER same AS cluster, count(*) OVER same AS size, stays, kept_id,
+                   similarity AS similarity_to_kept, why
+            FROM members WINDOW same AS (PARTITION BY kept_id))
+        SELECT * FROM clusters SEMI JOIN (SELECT cluster FROM clusters WHERE {ours})
+            USING (cluster) ORDER BY cluster, id"""
 
 
 def removed_query(prefer: Sequence[str]) -> str:

@@ -59,6 +59,7 @@ from lc_assets.stages.deduplication.signing import (
     SignTask,
     columns_beside,
     sign_shard,
+    signatures_of,
 )
 from lc_assets.stages.documents.keyed_texts import are_sketched
 from lc_assets.stages.documents.raw_snapshot import read_manifest
@@ -187,7 +188,7 @@ def _signed_or_short(
     """Of a shard with signatures in a folder: whether it names other documents or lacks columns
     beside them; the number of signed documents, and of short ones.
     """
-    file = folder / documents.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
+    file = signatures_of(documents, folder)
     parts = list(read_signatures(file, where=str(file)))
     n_signed = sum(int(part.is_signed.sum()) for part in parts)
     ids = [name for part in parts for name in part.ids]

@@ -28,7 +28,7 @@ from lc_assets.stages.deduplication.index import (
     keyed_tables,
 )
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
-from lc_assets.stages.deduplication.signing import MINHASH_SUFFIX, TEXT_FACTS, text_facts
+from lc_assets.stages.deduplication.signing import TEXT_FACTS, signatures_of, text_facts
 from lc_assets.text.duplicates.clusters import Numbers, cluster_roots
 from lc_assets.text.duplicates.keys import digest_key, url_key
 from lc_assets.vocabulary import parse_document_id
@@ -63,8 +63,7 @@ def write_facts(
         if signed is None:
             texts = text_facts(shard, privacy)
         else:
-            name = shard.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
-            texts = read_table(signed / name, TEXT_FACTS.names)
+            texts = read_table(signatures_of(shard, signed), TEXT_FACTS.names)
         tables.append(_facts_of(shard, n_documents, texts))
         n_documents += len(texts)
     with writing_table(path, FACTS) as table:

@@ -185,18 +185,10 @@ def _duplicates(
         sides = _sides(database, staging, recipe)
         _decide_all(database, by, recipe, excluded, short=short, sides=sides)
         ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
-        removed = database.lines(f"SELECT * FROM ({removed_query(settings.prefer)}) WHERE {ours}")
+        database.do(f"CREATE TABLE described AS {removed_query(settings.prefer)}")
         if settings.exact:  # only then are all snapshots read, and the clusters complete
-            columns = ", ".join(CLUSTERS.names)
-            database.publish(
-                f"WITH clusters AS MATERIALIZED ({clusters_query(settings.prefer)}) "
-                f"SELECT {columns} FROM clusters "
-                f"SEMI JOIN (SELECT cluster FROM clusters WHERE {ours}) USING (cluster) "
-                "ORDER BY cluster, id",
-                staging.folder / CLUSTERS_FILE,
-                CLUSTERS,
-            )
-        return removed
+            database.publish(clusters_query(ours), staging.folder / CLUSTERS_FILE, CLUSTERS)
+        return database.lines(f"SELECT * FROM described WHERE {ours}")
 
 
 def _sides(database: Queries, staging: StagingFolder, recipe: Recipe) -> pa.Table:

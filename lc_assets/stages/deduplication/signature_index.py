@@ -58,7 +58,7 @@ from lc_assets.stages.deduplication.index import (
     shards_path,
     sorted_bands,
 )
-from lc_assets.stages.deduplication.signing import MINHASH_SUFFIX
+from lc_assets.stages.deduplication.signing import signatures_of
 from lc_assets.stages.tokens.tokenized_text import privacy_params
 from lc_assets.text.duplicates.keys import band_keys
 
@@ -137,7 +137,7 @@ def write_signature_index(context: BuildContext, staging: StagingFolder) -> Coun
         for number, batch in enumerate(_batches(documents, shards))
     ]
     counted = run_shards(context, staging, index_file, tasks, what=f"cut bands of {snapshot}")
-    first = [_signatures_of(path, signatures) for path in shards[:1] if signatures]
+    first = [signatures_of(path, signatures) for path in shards[:1] if signatures]
     scheme = scheme_label_of(first[0], where=str(first[0])) if first else ""
     manifest = BandsManifest(
         signature=scheme,
@@ -160,10 +160,6 @@ def _batches(documents: Published, shards: Sequence[Path]) -> Iterator[tuple[Pat
         if n_documents >= FILE_DOCUMENTS or path is shards[-1]:
             yield tuple(batch)
             batch, n_documents = [], 0
-
-
-def _signatures_of(documents: Path, folder: Path) -> Path:
-    return folder / documents.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
 
 
 def index_file(task: FileTask) -> Counts:
@@ -196,7 +192,7 @@ def _bands_of(documents: Sequence[Path], folder: Path | None) -> FileBands:
         return FileBands(both, np.zeros((len(both), BANDS), np.uint64), np.zeros(len(both), bool))
     keys, signed = list[Keys](), list[Booleans]()
     for path, table in zip(documents, tables, strict=True):
-        signatures, ids = _signatures_of(path, folder), list[str]()
+        signatures, ids = signatures_of(path, folder), list[str]()
         for part in read_signatures(signatures, where=str(signatures), repeats=False):
             found = band_keys(part.numbers[:, : BANDS * ROWS].reshape(-1, BANDS, ROWS))
             keys.append(np.where(part.is_signed[:, None], found, np.uint64(0)))

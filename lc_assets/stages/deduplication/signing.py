@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Bytes, Int64s
-from lc_assets.builds.checks import DocumentsTask
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX, DocumentsTask
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.tables import read_table
 from lc_assets.counts import Counts
@@ -85,6 +85,11 @@ class SignTask(DocumentsTask):
     def beside(self) -> list[pa.Field]:
         """The columns that are written beside the signatures."""
         return columns_beside(sketched=self.sketched is not None, keyed=self.keyed)
+
+
+def signatures_of(documents: Path, folder: Path) -> Path:
+    """The file in a folder that holds the signatures of a shard of filtered documents."""
+    return folder / documents.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
 
 
 def columns_beside(*, sketched: bool, keyed: bool) -> list[pa.Field]:

@@ -20,7 +20,7 @@ values judged
 =====================  =============================================================================
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -29,14 +29,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lc_assets import arrow_compute as pc
 from lc_assets.builds.building import run_shards
 from lc_assets.builds.check_runs import by_workers
 from lc_assets.builds.checks import (
     DocumentsTask,
     documents_files,
-    evenly_spaced,
     files_holding,
+    first_of_each,
     reads_all_upstream_documents,
 )
 from lc_assets.builds.columns import PLACES
@@ -62,6 +61,7 @@ from lc_assets.builds.stage import (
 )
 from lc_assets.builds.tables import (
     FILTERED,
+    IDENTITY,
     KEYED,
     count_lines,
     read_all,
@@ -84,18 +84,19 @@ from lc_assets.stages.deduplication.document_signatures import (
     digests_are_published,
     shingles_of,
 )
-from lc_assets.stages.deduplication.signing import MINHASH_SUFFIX
+from lc_assets.stages.deduplication.signing import MINHASH_SUFFIX, signatures_of
 from lc_assets.stages.documents.keyed_texts import (
     SKETCH,
     are_listed,
     are_sketched,
     by_line,
+    digests_again,
     identity_of,
     with_digests,
     with_published,
     without_sketches,
 )
-from lc_assets.stages.tokens.tokenized_text import privacy_of, privacy_params
+from lc_assets.stages.tokens.tokenized_text import privacy_params
 from lc_assets.text.duplicates.keys import Shingles
 from lc_assets.text.duplicates.sketches import SKETCH_HASHES
 
@@ -107,7 +108,7 @@ KEY_COLUMNS = ("id", "url", "digest", "text_digest")
 TEXTS_AT_ONCE = 32
 DIGESTS_AGAIN = 20
 """Number of documents whose text the check reads again."""
-_DIGESTS = pa.schema([KEYED.field(name) for name in ("id", "text_digest", "tokenized_digest")])
+_OF_TEXT = ("text_digest", "tokenized_digest")
 
 
 @record
@@ -198,7 +199,7 @@ def list_shard(task: KeyTask) -> Counts:
         pa.ipc.new_file(staging, listed) as writer,
     ):
         if task.known:
-            published = task.known / f"{task.name}{MINHASH_SUFFIX}"
+            published = signatures_of(task.documents, task.known)
             tables = with_published(task.documents, published, listed)
         else:
             batches = with_digests(task.documents, listed, task.privacy, task.shingles)
@@ -254,24 +255,30 @@ def keyed_documents(lake: Lake, snapshot: str) -> KeyedTable | None:
 
 
 def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
-    """The index lists every filtered document once with unchanged values; some texts are read again
-    to compare digests and sketches.
+    """The index lists every filtered document once with unchanged values, and with the digests that
+    were made of its text as it was signed, if it was; the first texts of some shards are read again
+    to compare digests and sketches, which go with their line wherever that goes.
     """
     filtered = check_input.only_input("filtered_documents")
+    signed = [it for it in check_input.inputs.values() if it.stage == "document_signatures"]
+    known = signed[0].only(f"*{MINHASH_SUFFIX}") if signed else None
     path, files = check_input.folder / DOCUMENTS_FILE, documents_files(filtered.folder)
     n_listed, n_standing = count_lines(path), filtered.receipt.counts.kept
-    standing = by_workers(check_input, identity_of, files)
-    same = n_listed == n_standing and are_listed(path, standing)
-    places, sketched = evenly_spaced(n_listed, DIGESTS_AGAIN), check_input.folder / SKETCHES_FILE
-    stated = {line.pop("id"): line for line in read_some(path, places, _DIGESTS.names)}
-    schema = _DIGESTS
+    listed = pa.schema([KEYED.field(name) for name in (*IDENTITY, *(_OF_TEXT if known else ()))])
+    shards = [(file, signatures_of(file, known) if known else None) for file in files]
+    standing = by_workers(check_input, partial(identity_of, listed), shards)
+    same = n_listed == n_standing and are_listed(path, standing, listed)
+    places = first_of_each([n for n, _ in standing], DIGESTS_AGAIN) if same else []
+    schema = pa.schema([KEYED.field(name) for name in ("id", *_OF_TEXT)])
+    stated = {line.pop("id"): line for line in read_some(path, places, schema.names)}
     if "sketches" in check_input.fingerprint.params:
-        schema, sketches = _DIGESTS.append(SKETCH), read_npy(sketched)
+        schema = schema.append(SKETCH)
+        sketches = read_npy(check_input.folder / SKETCHES_FILE)
         same = same and sketches.shape == (n_listed, SKETCH_HASHES)
         for place, line in zip(places, stated.values(), strict=True) if same else ():
             line[SKETCH.name] = sketches[place].tobytes()
     params, digests = check_input.fingerprint.params, dict[str, dict[str, Any]]()
-    again = partial(_digests_again, chosen=set(stated), schema=schema, params=params)
+    again = partial(digests_again, chosen=set(stated), schema=schema, params=params)
     for of in by_workers(check_input, again, files_holding(stated, files)):
         digests |= of
     wrong = [name for name, found in stated.items() if digests.get(name) != found]
@@ -282,17 +289,6 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
         + f"; {len(stated):,} texts read again, {len(wrong):,} have another digest",
         values={"listed": n_listed, "digests that differ": len(wrong)},
     )
-
-
-def _digests_again(
-    documents: Path, chosen: set[str], schema: pa.Schema, params: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
-    found, shingles = dict[str, dict[str, Any]](), Shingles(**params.get("shingles", {}))
-    ids = read_table(documents, ["id"])["id"]
-    only = np.asarray(pc.is_in(ids, pa.array(chosen, pa.string())))
-    for batch in with_digests(documents, schema, privacy_of(params), shingles, only=only):
-        found |= {line.pop("id"): line for line in batch.to_pylist()}
-    return found
 
 
 def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:

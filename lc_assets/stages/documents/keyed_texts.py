@@ -3,8 +3,9 @@ the order of its lines.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +15,11 @@ from lc_assets.arrays import Booleans, Bytes, Int64s, UInt64s
 from lc_assets.builds.lookups import LINES_AT_ONCE, parts_of, regrouped
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import PrivacySettings
-from lc_assets.builds.tables import IDENTITY, KEYED, read_all, read_table
+from lc_assets.builds.tables import KEYED, read_table
 from lc_assets.stages.tokens.tokenized_text import (
     SomeTexts,
     are_held_out,
+    privacy_of,
     read_texts,
     text_digest,
 )
@@ -29,7 +31,6 @@ from lc_assets.text.texts import parts
 
 SKETCH = pa.field("sketch", pa.binary(8 * SKETCH_HASHES))
 """A column of sketches."""
-_IDENTITY = pa.schema([KEYED.field(name) for name in IDENTITY])
 OF_TEXT = pa.schema([*(KEYED.field(name) for name in ("text_digest", "tokenized_digest")), SKETCH])
 """Columns that are computed from texts; `document_signatures` publishes them, where it sketches."""
 _OF_LINES = (
@@ -70,6 +71,22 @@ def with_digests(
             arrays[SKETCH.name] = pa.array(sketched(*hashes), SKETCH.type)
         yield pa.record_batch([arrays[name] for name in schema.names], schema=schema)
         del texts
+
+
+def digests_again(
+    documents: Path, chosen: set[str], schema: pa.Schema, params: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """What `with_digests` makes of some documents of a shard, by id, with the settings of a
+    fingerprint; texts behind the last of them are not read.
+    """
+    found, shingles = dict[str, dict[str, Any]](), Shingles(**params.get("shingles", {}))
+    ids = read_table(documents, ["id"])["id"]
+    only = np.asarray(pc.is_in(ids, pa.array(chosen, pa.string())))
+    for batch in with_digests(documents, schema, privacy_of(params), shingles, only=only):
+        found |= {line.pop("id"): line for line in batch.to_pylist()}
+        if len(found) == only.sum():
+            break
+    return found
 
 
 def digests_of(texts: SomeTexts) -> dict[str, list[str]]:
@@ -122,15 +139,19 @@ def by_line(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             yield table.take(pa.array(np.argsort(lines, kind="stable")))
 
 
-def identity_of(documents: Path) -> tuple[int, str]:
-    """Of a shard of filtered documents, by its lines: how many, and a digest of who they are."""
-    (table,) = by_line([read_all([documents], _IDENTITY)])
+def identity_of(schema: pa.Schema, shard: tuple[Path, Path | None]) -> tuple[int, str]:
+    """Of a shard of filtered documents, by its lines: how many, and a digest of what a schema names
+    of them, read as by `with_published` where a table of their texts' columns is given.
+    """
+    documents, known = shard
+    read = with_published(documents, known, schema) if known else parts_of(documents, schema.names)
+    (table,) = by_line([pa.concat_tables([schema.empty_table(), *read])])
     return table.num_rows, _digest_of(table)
 
 
-def are_listed(path: Path, shards: Iterable[tuple[int, str]]) -> bool:
+def are_listed(path: Path, shards: Iterable[tuple[int, str]], schema: pa.Schema) -> bool:
     """Whether a table begins with the documents of `identity_of`, a shard behind the other."""
-    parts, waiting = parts_of(path, _IDENTITY.names), _IDENTITY.empty_table()
+    parts, waiting = parts_of(path, schema.names), schema.empty_table()
     for n_lines, digest in shards:
         while waiting.num_rows < n_lines and (part := next(parts, None)) is not None:
             waiting = pa.concat_tables([waiting, part])
