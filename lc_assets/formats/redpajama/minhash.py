@@ -57,6 +57,7 @@ _BANDS = tuple(
     for make_list in (pa.list_, pa.large_list)
     for binary in (pa.binary(), pa.large_binary())
 )
+_COLUMNS = frozenset(bands.column for bands in BANDS)
 _NUMBER = np.dtype(">u4")
 
 
@@ -93,7 +94,8 @@ class SignaturesWriter:
         self._writer = pq.ParquetWriter(
             path,
             self._schema,
-            compression="snappy",
+            # Not the bands, which are as good as random: it would take twice as long.
+            compression={name: "snappy" for name in self._schema.names if name not in _COLUMNS},
             use_dictionary=["shard_id"],
             write_statistics=False,
         )

@@ -236,7 +236,7 @@ STAGE = Stage(
         "MinHash signatures of one snapshot's filtered documents: RedPajama-V2's where "
         "published, otherwise computed."
     ),
-    code_version="5",
+    code_version="6",
     reads={"raw_snapshot": SAME_SNAPSHOT, "filtered_documents": SAME_SNAPSHOT},
     params=lambda recipe, _: (
         {

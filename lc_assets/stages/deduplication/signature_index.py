@@ -291,7 +291,7 @@ STAGE = Stage(
         "LSH bands of one snapshot's signatures, sorted once, for comparison with every "
         "newer snapshot."
     ),
-    code_version="3",
+    code_version="4",
     reads={
         "filtered_documents": SAME_SNAPSHOT,
         "document_signatures": SAME_SNAPSHOT.only_if(

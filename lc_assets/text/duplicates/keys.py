@@ -12,8 +12,8 @@ char    `mix64` of its code point
 n-gram  `mix64` of (…(w₁·B + w₂)·B + …) + wₙ modulo 2⁶⁴, with B = 0x9E3779B97F4A7C15
 ======  ============================================================================================
 
-A key is a pair of 64-bit numbers of BLAKE2b; two of 10¹² documents share one by chance with
-probability 10⁻¹⁵.
+A key is a pair of 64-bit numbers of BLAKE2b, for a text of SHA-256, which processors have
+instructions for; two of 10¹² documents share one by chance with probability 10⁻¹⁵.
 
 ======  ============================================================================================
 digest  the digest that the crawl published, without its ``sha1:``
@@ -210,7 +210,10 @@ def text_key(text: str | bytes) -> Key | None:
 
 def text_keys(data: Bytes, ends: Int64s) -> list[Key | None]:
     """The `text_key` of each of some texts, given as for `units_each`."""
-    return [content_key(own.data) if len(own) else None for own in parts(data, ends)]
+    return [
+        _TWO.unpack_from(hashlib.sha256(own.data).digest()) if len(own) else None
+        for own in parts(data, ends)
+    ]
 
 
 def digest_key(digest: str) -> Key | None:
