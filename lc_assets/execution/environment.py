@@ -13,12 +13,14 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NamedTuple
 
 from lc_assets.errors import WorkerUnfit
 from lc_assets.publishing import publish_bytes
+
+SOURCES = {".py", ".toml", ".txt", ".json", ".j2"}
+"""Suffixes of the package's files that determine what it writes."""
 
 SIGNS = ".workers"
 """Folder within each output folder, with files by which workers recognize it."""
@@ -112,18 +114,12 @@ def _is_seen(sign: Path) -> bool:
 @cache
 def code_digest() -> str:
     """SHA-256 of all sources of this package, by path; 20 ms, once per process."""
-    digest = hashlib.sha256()
-    for path, file in sorted(_sources(resources.files("lc_assets"), "")):
-        digest.update(path.encode() + b"\0" + file.read_bytes() + b"\0")
+    root, digest = Path(str(resources.files("lc_assets"))), hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        if path.suffix in SOURCES:
+            name = path.relative_to(root).as_posix().encode()
+            digest.update(name + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
-
-
-def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _sources(entry, f"{path}{entry.name}/")
-        elif entry.name.endswith((".py", ".toml", ".txt", ".json", ".j2")):
-            yield f"{path}{entry.name}", entry
 
 
 @cache

@@ -16,10 +16,9 @@ so a reader reads only its own row groups. A writer has a limited buffer and wri
 bucket when it is full.
 """
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +32,7 @@ BUFFERED_BYTES = 64 << 20
 LINES_AT_ONCE = 1 << 16
 
 
-class BucketWriter:
+class BucketWriter(contextlib.AbstractContextManager["BucketWriter"]):
     """Writes lines to one file by bucket; its caller publishes the file.
 
     Args:
@@ -66,16 +65,8 @@ class BucketWriter:
         self._waiting: dict[int, list[pa.Table]] = {}
         self._n_bytes: dict[int, int] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
+    def __exit__(self, *error: object) -> None:
+        if error[0] is None:
             for bucket in sorted(self._waiting):
                 self._flush(bucket)
         self._file.close()

@@ -1,23 +1,28 @@
 """A bucket of Google Cloud Storage, S3 or Azure: the operations that a lake needs.
 
-`Storage` is one provider's: `lc_assets.lake.google_storage` by Google's client,
-`lc_assets.lake.object_storage` by obstore; both retry for at most two minutes an operation. What
+`lc_assets.lake.google_storage` carries them out by Google's client, `lc_assets.lake.object_storage`
+by obstore, with objects by their whole names; both retry for at most two minutes an operation. What
 the objects mean is in `lc_assets.lake.bucket_lake`.
 """
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from lc_assets.errors import BadInput, DamagedInput
 from lc_assets.foreign_errors import os_errors_as_lc_errors
 from lc_assets.lake.digests import FileFact, is_unchanged, short
 from lc_assets.lake.per_process import PerProcess
 from lc_assets.publishing import flush, staging_path
+
+if TYPE_CHECKING:
+    from lc_assets.lake.google_storage import GoogleStorage
+    from lc_assets.lake.object_storage import ObjectStorage
+
+    Storage: TypeAlias = GoogleStorage | ObjectStorage
 
 GOOGLE = "gs://"
 OTHERS = ("s3://", "az://")
@@ -53,44 +58,6 @@ class Listed(NamedTuple):
     written: float
 
 
-class Storage(Protocol):
-    """A bucket of one provider; objects by their whole names. `Bucket` has what is common."""
-
-    @property
-    def errors(self) -> Callable[[str], AbstractContextManager[None]]:
-        """Translates what the provider's library raises at an object."""
-
-    def read(self, name: str) -> Held | None:
-        """See `Bucket.read`."""
-
-    def generation(self, name: str) -> str:
-        """See `Bucket.generation`."""
-
-    def write(self, name: str, content: bytes, after: str | None) -> None:
-        """See `Bucket.write`."""
-
-    def names(self, pattern: str) -> Iterable[str]:
-        """See `Bucket.names`."""
-
-    def folders(self, prefix: str) -> Iterable[str]:
-        """Names of the folders directly below a prefix, with the prefix."""
-
-    def listed(self, prefix: str) -> Iterable[tuple[str, Listed]]:
-        """Every object below a prefix."""
-
-    def remove(self, names: Sequence[str]) -> None:
-        """See `Bucket.remove`."""
-
-    def upload(self, pairs: Sequence[tuple[str, Path]], part_bytes: int) -> None:
-        """Copy files to objects, `TRANSFERS` at a time, larger ones in parts of this size."""
-
-    def download(self, pairs: Sequence[tuple[str, Path]]) -> None:
-        """Copy objects to files, `TRANSFERS` at a time."""
-
-    def sha256(self, name: str) -> str:
-        """See `Bucket.sha256`."""
-
-
 @dataclass(frozen=True)
 class Bucket:
     """The objects below a URL.
@@ -105,7 +72,7 @@ class Bucket:
     client: Any = field(default=None, compare=False, repr=False)
 
     @PerProcess
-    def _place(self) -> tuple[Storage, str]:
+    def _place(self) -> "tuple[Storage, str]":
         """The bucket, and the prefix of all names."""
         found = _ADDRESS.fullmatch(self.url)
         if found is None:
@@ -121,7 +88,7 @@ class Bucket:
         return f"{self.url.rstrip('/')}/{path}"
 
     @contextlib.contextmanager
-    def _at(self, path: str) -> Iterator[tuple[Storage, str]]:
+    def _at(self, path: str) -> "Iterator[tuple[Storage, str]]":
         """The bucket, and an object's whole name; errors that name its URL."""
         storage, top = self._place
         with storage.errors(self.where(path)):
@@ -229,7 +196,7 @@ class Bucket:
                 draft.unlink(missing_ok=True)
 
 
-def _storage(scheme: str, bucket: str, client: Any) -> Storage:
+def _storage(scheme: str, bucket: str, client: Any) -> "Storage":
     # Google's client takes 0.4 s to import, obstore may not be installed.
     if scheme == GOOGLE:
         from lc_assets.lake.google_storage import GoogleStorage

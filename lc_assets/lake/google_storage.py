@@ -17,7 +17,7 @@ REMOVED_AT_ONCE = 100
 
 
 class GoogleStorage:
-    """See `lc_assets.lake.bucket.Storage`."""
+    """A bucket of this service; see `lc_assets.lake.bucket.Bucket`."""
 
     errors = staticmethod(google_errors_as_lc_errors)
 
@@ -57,7 +57,7 @@ class GoogleStorage:
         return (blob.name for blob in found)
 
     def folders(self, prefix: str) -> Iterable[str]:
-        """See `Storage.folders`."""
+        """Names of the folders directly below a prefix, with the prefix."""
         found = self._bucket.list_blobs(
             prefix=prefix, delimiter="/", fields="prefixes,nextPageToken"
         )
@@ -65,7 +65,7 @@ class GoogleStorage:
         return found.prefixes  # type: ignore[no-any-return]
 
     def listed(self, prefix: str) -> Iterable[tuple[str, Listed]]:
-        """See `Storage.listed`."""
+        """Every object below a prefix."""
         found = self._bucket.list_blobs(
             prefix=prefix, fields="items(name,size,crc32c,updated),nextPageToken"
         )
@@ -82,7 +82,7 @@ class GoogleStorage:
                     self._bucket.blob(name).delete()
 
     def upload(self, pairs: Sequence[tuple[str, Path]], part_bytes: int) -> None:
-        """See `Storage.upload`."""
+        """Copy files to objects, `TRANSFERS` at a time, larger ones in parts of this size."""
         from google.cloud.storage import transfer_manager
 
         transfer_manager.upload_many(
@@ -94,7 +94,7 @@ class GoogleStorage:
         )
 
     def download(self, pairs: Sequence[tuple[str, Path]]) -> None:
-        """See `Storage.download`."""
+        """Copy objects to files, `TRANSFERS` at a time."""
         from google.cloud.storage import transfer_manager
 
         transfer_manager.download_many(

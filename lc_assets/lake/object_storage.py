@@ -38,7 +38,7 @@ _PROVIDERS: dict[str, tuple[str, str, dict[str, str]]] = {
 
 
 class ObjectStorage:
-    """See `lc_assets.lake.bucket.Storage`."""
+    """A bucket or container of these services; see `lc_assets.lake.bucket.Bucket`."""
 
     errors = staticmethod(object_store_errors_as_lc_errors)
 
@@ -90,11 +90,11 @@ class ObjectStorage:
         return self._present(wanted)
 
     def folders(self, prefix: str) -> Iterable[str]:
-        """See `Storage.folders`."""
+        """Names of the folders directly below a prefix, with the prefix."""
         return self._store.list_with_delimiter(prefix)["common_prefixes"]  # type: ignore[no-any-return]
 
     def listed(self, prefix: str) -> Iterator[tuple[str, Listed]]:
-        """See `Storage.listed`."""
+        """Every object below a prefix."""
         for page in self._store.list(prefix, chunk_size=1000):
             for one in page:
                 yield one["path"], Listed(one["size"], "", one["last_modified"].timestamp())
@@ -107,7 +107,7 @@ class ObjectStorage:
             self._store.delete(self._present(names))
 
     def upload(self, pairs: Sequence[tuple[str, Path]], part_bytes: int) -> None:
-        """See `Storage.upload`."""
+        """Copy files to objects, `TRANSFERS` at a time, larger ones in parts of this size."""
 
         def upload(pair: tuple[str, Path]) -> None:
             self._store.put(*pair, chunk_size=part_bytes, max_concurrency=1)
@@ -115,7 +115,7 @@ class ObjectStorage:
         _each(upload, pairs)
 
     def download(self, pairs: Sequence[tuple[str, Path]]) -> None:
-        """See `Storage.download`."""
+        """Copy objects to files, `TRANSFERS` at a time."""
 
         def download(pair: tuple[str, Path]) -> None:
             with pair[1].open("wb") as file:

@@ -75,20 +75,11 @@ def why_dropped(lake: Lake, identity: str) -> Dropped | None:
     Raises:
         BadInput: if it is not a document id.
     """
-    shard, _ = parse_document_id(identity)
-    table = f"{shard.name}{DROPPED_SUFFIX}"
+    table = f"{parse_document_id(identity)[0].name}{DROPPED_SUFFIX}"
     for stage in ("filtered_documents", "token_documents"):
-        published = lake.partition(stage, shard.snapshot).current()
-        path = None if published is None else published.only(table) / table
-        if path is None or not path.is_file():
-            continue
-        for line in lines_where(path, pc.field("id") == identity):
-            return Dropped(
-                stage=stage,
-                id=line["id"],
-                url=line["url"],
-                reasons=tuple(zip(line["reasons"], line["values"], strict=True)),
-            )
+        if line := _line_in(lake, stage, table, identity):
+            reasons = tuple(zip(line["reasons"], line["values"], strict=True))
+            return Dropped(stage=stage, id=line["id"], url=line["url"], reasons=reasons)
     return None
 
 
@@ -98,9 +89,14 @@ def decision_on(lake: Lake, identity: str) -> dict[str, Any]:
     Raises:
         BadInput: if it is not a document id.
     """
+    return _line_in(lake, "removed_documents", removals.TABLE, identity)
+
+
+def _line_in(lake: Lake, stage: str, table: str, identity: str) -> dict[str, Any]:
+    """A document's line in a table of its snapshot; empty if there is none, or no such table."""
     shard, _ = parse_document_id(identity)
-    published = lake.partition("removed_documents", shard.snapshot).current()
-    path = published.only(removals.TABLE) / removals.TABLE if published else None
+    published = lake.partition(stage, shard.snapshot).current()
+    path = published.only(table) / table if published else None
     if path is None or not path.is_file():  # of a version that wrote another table
         return {}
     return next(iter(lines_where(path, pc.field("id") == identity)), {})

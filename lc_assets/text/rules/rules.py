@@ -71,16 +71,8 @@ class Rule:
                 "so nothing can pass"
             )
 
-    def passes(self, value: float | None) -> bool:
-        """Whether a value is within the bounds; None and NaN are not."""
-        return (
-            value is not None
-            and (self.at_least is None or value >= self.at_least)
-            and (self.at_most is None or value <= self.at_most)
-        )
-
     def failure(self, value: float | None) -> str | None:
-        """Why ``value`` fails; None when it passes.
+        """Why ``value`` fails, as None and NaN do; None when it passes.
 
         >>> bounds = {"at_least": 3, "at_most": 10, "source": "Rae et al. 2021"}
         >>> rule = Rule(name="length", signal="rps_doc_mean_word_length", **bounds)
@@ -89,7 +81,7 @@ class Rule:
         >>> rule.failure(10) is None, rule.failure(None)
         (True, 'rps_doc_mean_word_length is missing, expected 3 to 10 (Rae et al. 2021)')
         """
-        if self.passes(value):
+        if value is not None and self.lowest <= value <= self.highest:
             return None
         found = "is missing" if value is None or math.isnan(value) else f"= {_shown(value)}"
         return (
