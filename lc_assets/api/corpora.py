@@ -77,7 +77,7 @@ def filter(  # noqa: A001 - read as `lc_assets.filter`
         quantiles: by column, the two quantiles of these documents to keep between, such as
             ``{"gzip_ratio": (0.2, 0.8)}``.
         all_signals: whether to store all values of every document.
-        language: of documents that do not name theirs.
+        language: of documents that do not state theirs.
         lists: word lists that signals need.
         models: models that rules need.
         reading: see `Reading`.

@@ -1,4 +1,4 @@
-"""`build` a lake of documents of one's own, and `plan` what is out of date in a lake."""
+"""`build` a lake of your own documents, and `plan` what is out of date in a lake."""
 
 import functools
 import os
@@ -37,7 +37,7 @@ def build(
     crawl: str = "",
     workers: int | None = None,
 ) -> list[str]:
-    """Filter, deduplicate and tokenize documents of one's own; write rows and Megatron files.
+    """Filter, deduplicate and tokenize your own documents; write rows and Megatron files.
 
     Called again, it builds only what is out of date. The settings are written to ``recipe.toml`` in
     the lake, where there are more.
@@ -93,7 +93,7 @@ def plan(
     Args:
         lake: a folder, or ``gs://bucket/folder``.
         recipe: a file; by default the recipe that the lake was last built by.
-        upstream: RedPajama-V2, or its shape: a folder or a URL.
+        upstream: RedPajama-V2, or its layout elsewhere: a folder or URL.
         snapshots: by default those that the lake or the sources know.
         look_upstream: whether to compare with the upstream as it is now.
 

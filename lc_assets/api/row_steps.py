@@ -73,7 +73,7 @@ def served_rows(data: DataSet, step: Step, context_tokens: int | None) -> Iterat
         context_tokens: tokens of a sample; None means whole rows.
 
     Raises:
-        BadInput: if there is no such step, or the rows are no published ones.
+        BadInput: if there is no such step, or the rows are not published.
         NotPublished: if the documents are gone.
     """
     together = step.micro_batch * step.n_ranks

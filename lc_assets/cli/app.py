@@ -23,7 +23,7 @@ COMMAND_GROUPS = {
         "demo:lakes.demo": "Build the whole chain over a sample of novels",
         "sample:lakes.demo": "Write crawl snapshots of real prose in RedPajama-V2's layout",
         "init:lakes.init": "Write a folder from which Dagster and lc work on one lake",
-        "build:lakes.build": "Filter, deduplicate and tokenize documents of one's own",
+        "build:lakes.build": "Filter, deduplicate and tokenize your own documents",
         "plan:lakes.plan": "List what is out of date, why, and what building it takes",
         "rebuild:lakes.rebuild": "Build what is out of date, in order, and nothing else",
         "withdraw:lakes.releases": "Add an entry to a withdrawal list and show what it affects",
@@ -69,9 +69,8 @@ MEGATRON_COMMANDS = {
 
 
 class OneFieldCommand(TyperCommand):
-    """A command that refuses an option which names a field, such as ``--text-field``, when it is
-    given twice: the first field would be left out without a word. Other options may be repeated,
-    and the last counts.
+    """A command that refuses an option that names a field, such as ``--text-field``, when it is
+    given twice: the first field would be ignored silently. Of other options the last one counts.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -99,7 +99,7 @@ def main() -> None:
     except (KeyboardInterrupt, OSError, RuntimeError) as error:
         sys.exit(report_end(error))
     except SystemExit:
-        if _stops:  # typer ends without a word outside a command
+        if _stops:  # outside a command, typer ends without a message
             sys.exit(report_end(KeyboardInterrupt()))
         raise
     finally:

@@ -120,7 +120,7 @@ def _cache_of_mix(
 ) -> None:
     found = located(mix)
     if found is None or found.stage != "blended_mix" or not found.key:
-        raise BadInput(f"{mix} is no published mix: name LAKE/blended_mix/NAME")
+        raise BadInput(f"{mix} is not a published mix: name LAKE/blended_mix/NAME")
     if folder is None:
         raise BadInput("name the cache's folder: pass --cache")
     published = found.published if found.version else found.partition.require()

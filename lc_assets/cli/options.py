@@ -35,7 +35,9 @@ Lake = Annotated[
 Upstream = Annotated[
     str,
     Option(
-        "--upstream", envvar="LC_UPSTREAM", help="RedPajama-V2, or its shape: a folder or a URL."
+        "--upstream",
+        envvar="LC_UPSTREAM",
+        help="RedPajama-V2, or its layout elsewhere: a folder or URL.",
     ),
 ]
 Crawl = Annotated[
@@ -92,7 +94,7 @@ Executor = Annotated[
     Option(
         "--executor",
         envvar="LC_EXECUTOR",
-        help="Who works: local, or a Ray cluster's address, such as ray://host:10001.",
+        help="Where tasks run: local, or on a Ray cluster, such as ray://host:10001.",
     ),
 ]
 TaskSeconds = Annotated[
@@ -101,7 +103,7 @@ TaskSeconds = Annotated[
         "--task-seconds",
         envvar="LC_TASK_SECONDS",
         min=0.0,
-        help="End a shard that takes longer; 0 is for ever.",
+        help="End a shard that takes longer; 0 means no limit.",
     ),
 ]
 DagsterHome = Annotated[
@@ -109,7 +111,7 @@ DagsterHome = Annotated[
     Option(
         "--dagster-home",
         envvar="DAGSTER_HOME",
-        help="Go through Dagster, whose history is kept there.",
+        help="Run through Dagster, with its history there.",
     ),
 ]
 Source = Annotated[
@@ -127,7 +129,7 @@ TextField = Annotated[
     ),
 ]
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-Lang = Annotated[str, Option("--lang", help="Language of documents that do not name theirs.")]
+Lang = Annotated[str, Option("--lang", help="Language of documents that do not state theirs.")]
 
 
 @record
@@ -196,7 +198,7 @@ class Corpus:
     ] = 0.0
     workers: Workers = None
     notes: list[str] = field(default_factory=list, init=False)
-    """What is said at the end of the command."""
+    """What is printed when the command ends."""
 
     @property
     def out(self) -> Path:
@@ -272,7 +274,7 @@ def numbers_of(option: str, words: str) -> tuple[int, ...]:
     (4096, 16384)
 
     Raises:
-        BadInput: when they are none.
+        BadInput: when they are not numbers.
     """
     try:
         return tuple(map(int, words.split(",")))
@@ -291,7 +293,7 @@ def bytes_of(size: str) -> int:
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", size, re.IGNORECASE)
     if found is None:
-        raise BadInput(f"{size!r} is no size; write it as 30GB or 500 MB")
+        raise BadInput(f"{size!r} is not a size; write it as 30GB or 500 MB")
     return int(float(found[1]) * UNITS[found[2].upper()])
 
 

@@ -109,7 +109,7 @@ def start(kind: Kind, method: str) -> Worker:
 def _end_workers_at_exit(process: int) -> None:
     """End this process's workers when it exits, before `multiprocessing` closes the queues by which
     they are told to: a process that it started itself, such as a run of Dagster's, would wait for
-    them for ever.
+    them forever.
     """
 
     def end() -> None:

@@ -140,7 +140,7 @@ class ObjectStorage:
 
 
 def require_obstore(url: str) -> None:
-    """Raise `BadInput` where obstore is not installed, or would wait for ever, since this process
+    """Raise `BadInput` where obstore is not installed, or would wait forever, since this process
     was forked from one that used it.
     """
     if find_spec("obstore") is None:
@@ -155,7 +155,7 @@ def require_obstore(url: str) -> None:
 
 @functools.cache
 def _first_process() -> int:
-    """Of this one and those that it was forked from, the first that asked; its number."""
+    """The id of the process, of this one and those it was forked from, that asked first."""
     return os.getpid()
 
 

@@ -219,7 +219,7 @@ class Watch:
             "requested and not done"
         )
         if found.next is not None:
-            message += f"; the next tick goes on with {found.next}"
+            message += f"; the next tick continues with {found.next}"
         if found.unknown:
             where = (
                 f"add them to {self.own}"

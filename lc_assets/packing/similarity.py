@@ -47,7 +47,7 @@ class Similarity:
     Attributes:
         neighbours: neighbours to find for each page.
         path: whether packs follow one path, with one neighbour per page.
-        min_similarity: cosine below which a page is no neighbour; 0 requires a shared term.
+        min_similarity: cosine below which a page is not a neighbour; 0 requires a shared term.
         max_similarity: cosine above which a page is a copy, not a neighbour.
     """
 

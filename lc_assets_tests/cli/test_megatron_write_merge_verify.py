@@ -226,7 +226,7 @@ def test_sizes(size, n_bytes):
 
 @pytest.mark.parametrize("size", ["", "GB", "-1GB", "1 GiB", "1e9", "nan"])
 def test_sizes_that_are_none(size):
-    with pytest.raises(BadInput, match="is no size"):
+    with pytest.raises(BadInput, match="is not a size"):
         bytes_of(size)
 
 

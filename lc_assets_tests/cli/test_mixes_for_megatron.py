@@ -42,11 +42,11 @@ def test_a_mix_becomes_a_launch_that_finds_everything(published_lake, lc, tmp_pa
     [
         ((), "either --launch or --mix"),
         (("--mix", "x", "--launch", "y"), "either --launch or --mix"),
-        (("--mix", ".", "--cache", "c"), "is no published mix"),
+        (("--mix", ".", "--cache", "c"), "is not a published mix"),
         (("--launch", "y", "--pieces"), "--pieces belongs to --mix"),
         (("--mix", "x", "--check"), "--check and --versioned to --launch"),
         (("--mix", "x", "--versioned", "y"), "--check and --versioned to --launch"),
-        (("--mix", "LAKE/token_grid/2023-06", "--cache", "c"), "is no published mix"),
+        (("--mix", "LAKE/token_grid/2023-06", "--cache", "c"), "is not a published mix"),
         (("--mix", "LAKE/blended_mix/MIX"), "pass --cache"),
     ],
 )

@@ -45,7 +45,7 @@ def test_other_buckets_have_no_figures_of_the_paper(lc, source, tmp_path):
     assert said.code == 0
     assert "RefinedWeb" not in said.out
     assert "1-10" in said.out
-    assert "0 words in more than 5% of the pieces are no concepts" in said.out
+    assert "0 words in more than 5% of the pieces are not concepts" in said.out
 
 
 @pytest.mark.parametrize(

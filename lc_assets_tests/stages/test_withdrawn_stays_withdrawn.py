@@ -313,7 +313,7 @@ def test_an_entry_of_a_required_list_must_match(history, texts):
     history.build()
     history.put(OLD, [texts[0]])
     history.build()  # it matched once
-    with pytest.raises(BadInput, match="none of the lists"):
+    with pytest.raises(BadInput, match="not one of the lists"):
         history.changed("withdrawn_documents", required_lists=("other.csv",)).build()
 
 

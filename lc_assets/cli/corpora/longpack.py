@@ -99,7 +99,7 @@ def longpack(
     ] = None,
     quality: Annotated[
         Literal["fast", "high"],
-        Option(help="Of texts of the WARC: high is trafilatura."),
+        Option(help="Of texts from the WARC: high uses trafilatura."),
     ] = "fast",
     tokenizer: options.Tokenizer = "gpt2",
     preset: Preset = "longpack",
@@ -245,7 +245,7 @@ def _show_referrals(counts: Counts, folder: Path, settings: ReferralReportSettin
         facts([("documents without spans", n_whole)])
     if settings.max_df < 1 and not settings.spacy:
         n_common = read_table(folder / COMMON_FILE, ["word"]).num_rows
-        say(f"{n_common:,} words in more than {settings.max_df:.0%} of the pieces are no concepts")
+        say(f"{n_common:,} words in more than {settings.max_df:.0%} of the pieces are not concepts")
     figures: dict[tuple[str, str], list[Any]] = {}
     for line in read_lines(folder / DENSITIES_FILE):
         row = figures.setdefault((line["counted"], line["length_group"]), [line["documents"]])

@@ -25,7 +25,7 @@ def audit(
     withdrawn: options.Withdrawn = "",
 ) -> None:
     """Compare everything that a lake serves with its documents, by code that no stage shares; exit
-    with 1 at a fault.
+    with 1 if there is a fault.
 
     Every row, packed row and Megatron sequence is compared token by token; both sides of the split,
     withdrawn documents, counts and mixes over all of them. See docs/reliability.md.

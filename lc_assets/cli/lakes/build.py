@@ -1,4 +1,4 @@
-"""``lc build``: rows and Megatron files out of a folder of one's own documents."""
+"""``lc build``: rows and Megatron files from a folder of your own documents."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -68,7 +68,7 @@ def build(
     workers: options.Workers = None,
     home: options.DagsterHome = None,
 ) -> None:
-    """Filter, deduplicate and tokenize documents of one's own; write rows and Megatron files.
+    """Filter, deduplicate and tokenize your own documents; write rows and Megatron files.
 
     With --preset, pages are packed along their links, which are read from the source's WARC files,
     --archives, or the crawl (--crawl).

@@ -194,7 +194,7 @@ def sample(
     out: Annotated[Path, Argument(help="A new folder, or that of the same sample.")],
     source: options.Source = None,
     snapshot: options.Snapshots = None,
-    seed: Annotated[int | None, Option(help="Of everything that is drawn.")] = None,
+    seed: Annotated[int | None, Option(help="Seed of everything random.")] = None,
     workers: options.Workers = None,
 ) -> None:
     """Write crawl snapshots of real prose in RedPajama-V2's layout, with added duplicates and short
@@ -269,7 +269,7 @@ def show_report(url: str) -> None:
 
 
 def show_next_steps(place: Workplace) -> None:
-    """Print commands to go on with, the line for Dagster's UI last."""
+    """Print commands to run next, the line for Dagster's UI last."""
     lake, recipe = shlex.quote(place.lake), shlex.quote(str(place.recipe))
     heading("Next steps")
     say(f"lc show {lake}    every published version, and whether it is whole")

@@ -21,7 +21,7 @@ def diff(
             metavar="A", help="A release of the lake, 'now', or the folder of a version, gs:// too."
         ),
     ],
-    after: Annotated[str, Argument(metavar="B", help="The same.")],
+    after: Annotated[str, Argument(metavar="B", help="As A.")],
     lake: options.Lake = "lake",
 ) -> None:
     """Show which documents, rows and tokens were added, removed and moved from A to B, and which

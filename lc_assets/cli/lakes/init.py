@@ -48,7 +48,7 @@ __all__ = ["defs"]
 def init(
     folder: Annotated[Path, Argument(help="A new folder, or one written by this command.")],
     source: Annotated[
-        str, Option(help="Documents of one's own instead of RedPajama-V2, as for lc build.")
+        str, Option(help="Your own documents instead of RedPajama-V2, as for lc build.")
     ] = "",
     lake: Annotated[str, Option(help="The lake; by default the folder `lake` in it.")] = "",
     upstream: options.Upstream = REDPAJAMA_V2,

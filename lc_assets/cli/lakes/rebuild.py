@@ -44,7 +44,7 @@ def rebuild(
     execution: ExecutionOptions,
     own: Annotated[
         Path | None,
-        Option(envvar="LC_SNAPSHOTS", help="Text file with further snapshots of one's own."),
+        Option(envvar="LC_SNAPSHOTS", help="Text file with the names of your own snapshots."),
     ] = None,
     look_upstream: Annotated[
         bool, Option("--look-upstream", help="Look first at what is upstream as it is now.")
@@ -55,7 +55,7 @@ def rebuild(
     ] = False,
     stop: Annotated[
         bool,
-        Option("--stop", help="Stop at the first failure instead of going on with the rest."),
+        Option("--stop", help="Stop at the first failure instead of building the rest."),
     ] = False,
     repair: Annotated[
         bool,

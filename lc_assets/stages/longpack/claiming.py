@@ -54,7 +54,7 @@ class Claims:
 
     Attributes:
         documents: tables of documents with the columns of `lc_assets.builds.tables.FILTERED`.
-        older: the same of older snapshots, whose documents are no roots.
+        older: the same of older snapshots, whose documents are not roots.
         links: tables of `lc_assets.stages.links.link_tables.PAGE_LINKS`.
         decisions: tables that decide which documents stay, and on which side
             (`lc_assets.stages.deduplication.removals.DECISIONS`).

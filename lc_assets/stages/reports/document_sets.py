@@ -132,7 +132,7 @@ COMMON_WORDS = pa.schema(
         "n_documents": "int64",
     }
 )
-"""`referral_report`: words that are no concepts because many pieces of the natural documents
+"""`referral_report`: words that are not concepts because many pieces of the natural documents
 contain them.
 """
 

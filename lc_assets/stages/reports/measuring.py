@@ -129,7 +129,7 @@ def measure_shard(task: ReferralTask) -> Counts:
 
 
 def special_words(settings: ReferralReportSettings) -> SpecialWords:
-    """The words that are no concepts, or have a special role."""
+    """The words that are not concepts, or have a special role."""
     return read_special_words(Path(settings.words) if settings.words else None)
 
 

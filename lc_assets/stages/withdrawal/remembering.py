@@ -69,7 +69,7 @@ def named_in(remembered: pa.Table, sought: Sequence[Sought]) -> tuple[set[int], 
 
 
 def moved_documents(remembered: pa.Table, entries: Iterable[Withdrawal]) -> list[str]:
-    """Ids that entries name and at which more than one content has stood."""
+    """Ids that entries name and that have had more than one content."""
     named = [entry.value for entry in entries if entry.kind == "document"]
     is_named = pc.is_in(remembered["id"], value_set=pa.array(named, pa.string()))
     contents: dict[str, set[str]] = {}

@@ -265,7 +265,7 @@ def every_listed_document_is_where_it_was(check_input: CheckInput) -> CheckResul
     n_moved = check_input.counts.extra.get(MOVED, 0)
     return CheckResult(
         passed=not n_moved,
-        message=f"{n_moved:,} entries name an id at which another content stood before",
+        message=f"{n_moved:,} entries name an id that had other content before",
         values={"moved": n_moved},
         severity="warning",
     )
@@ -275,12 +275,12 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """The entries, and the other settings only if there are lists.
 
     Raises:
-        BadInput: if a list cannot be read, or a required one is none of the lists.
+        BadInput: if a list cannot be read, or a required one is not one of the lists.
     """
     settings = recipe.withdrawn_documents
     for name in settings.required_lists:
         if name not in settings.lists:
-            raise BadInput(f"withdrawn_documents.required_lists: {name} is none of the lists")
+            raise BadInput(f"withdrawn_documents.required_lists: {name} is not one of the lists")
     entries = entries_of(settings.lists)
     rest = {
         "same_content": settings.same_content,
