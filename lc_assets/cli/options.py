@@ -193,7 +193,7 @@ class Corpus:
         Option(
             min=0.0,
             help="Print shards and documents on standard error every so many seconds, rather than "
-            "draw a bar on a terminal; 0 is never.",
+            "draw a bar on a terminal; 0 means never.",
         ),
     ] = 0.0
     workers: Workers = None

@@ -44,7 +44,7 @@ class SettingsOptions:
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=getattr(self.defaults, name),
-                annotation=_option(flag, kinds[name], meanings[name].replace("``", "")),
+                annotation=_option(flag, kinds[name], meanings[name]),
             )
             for name, flag in self.flags.items()
         ]
@@ -63,11 +63,13 @@ class SettingsOptions:
 
 
 def _option(flag: str, kind: Any, meaning: str) -> Any:
-    """A setting's type as typer takes it; the values are checked by the settings."""
+    """A setting's type as typer takes it; the settings check the values. A description that begins
+    with a value, such as ``html5``, keeps its case.
+    """
     choices = None
     if get_origin(kind) is Literal:
         kind, choices = str, "|".join(get_args(kind))
     elif get_origin(kind) is tuple:
         kind = list[get_args(kind)[0]]  # type: ignore[misc]
-    words = meaning[:1].upper() + meaning[1:]
-    return Annotated[kind, Option(flag, help=words, metavar=choices)]
+    words = meaning if meaning.startswith("``") else meaning[:1].upper() + meaning[1:]
+    return Annotated[kind, Option(flag, help=words.replace("``", ""), metavar=choices)]

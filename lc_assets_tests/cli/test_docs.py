@@ -8,6 +8,8 @@ import pytest
 
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import attributes_of
+from lc_assets.builds.settings.rows import TokenizingSettings
+from lc_assets.cli.setting_options import settings_options
 from lc_assets.stages.catalogue import STAGES
 from lc_assets_tests.made_pages import pages
 from lc_assets_tests.made_reference import variables
@@ -26,6 +28,13 @@ def test_every_environment_variable_is_described():
     code = "\n".join(path.read_text("utf-8") for path in (ROOT / "lc_assets").rglob("*.py"))
     named = {name.strip("_") for name in re.findall(r"\bLC_[A-Z_]+", code)} - {"LC_ALL"}
     assert named == {row[0].strip("`") for row in variables()}
+
+
+def test_help_keeps_the_case_of_values():
+    """It says gpt2, not Gpt2, which is no tokenizer."""
+    options = settings_options(TokenizingSettings(), "tokenizer", "min_tokens").parameters()
+    words = [option.annotation.__metadata__[0].help for option in options]
+    assert [text.split()[0] for text in words] == ["gpt2,", "Shorter"]
 
 
 def test_every_setting_is_described():

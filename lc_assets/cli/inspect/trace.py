@@ -61,7 +61,7 @@ class StepOptions:
         Option(help="With --step: rows of a batch of a loader of LAKE, of all ranks.", min=1),
     ] = None
     context: Annotated[
-        int | None, Option(help="With --batch-rows: tokens of them, if not all.", min=1)
+        int | None, Option(help="With --batch-rows: tokens of each row, if not all.", min=1)
     ] = None
 
 

@@ -54,7 +54,7 @@ def init(
     upstream: options.Upstream = REDPAJAMA_V2,
 ) -> None:
     """Write a folder from which Dagster and lc work on one lake: workspace.yaml, dagster.yaml,
-    dg.toml, recipe.toml, and .env with the places.
+    dg.toml, recipe.toml, and .env with the paths.
 
     The recipe is for RedPajama-V2, or for the documents of --source. Files with other content are
     not overwritten.

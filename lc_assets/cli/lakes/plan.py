@@ -77,8 +77,8 @@ def plan(
     something is.
 
     Compares receipts with inputs, settings and code; builds nothing in the lake. Without --recipe:
-    the recipe that the lake was last built by. Seconds are those of past builds, by the byte; with
-    --calibrate those of builds of some shards outside the lake. Without --snapshot: the snapshots
+    the recipe that the lake was last built by. Seconds are estimated from past builds, by the byte;
+    with --calibrate from builds of some shards outside the lake. Without --snapshot: the snapshots
     that the lake holds or the upstream folder lists.
 
     Example: lc plan --lake lake --look-upstream

@@ -74,7 +74,7 @@ def rebuild(
     """Build what is out of date, in order, and nothing else; print the plan first.
 
     When a partition fails, it and what waits for it are skipped, the others are built, and the
-    command ends with 1. Through Dagster where DAGSTER_HOME is set, so that its history has it.
+    command ends with 1. Where DAGSTER_HOME is set it runs through Dagster, whose history has it.
 
     Example: lc rebuild --lake lake --upstream sample --dry-run
     """
