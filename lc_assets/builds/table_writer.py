@@ -14,6 +14,9 @@ COMPRESSION = "zstd"
 GROUP_BYTES = 32 << 20
 """Bytes of lines with which a row group ends: what is more is one document's."""
 
+LINE_BYTES = 256
+"""Of memory, about, that a line without a text takes."""
+
 
 class TableWriter:
     """Writes one table in row groups of bounded size; see `lc_assets.builds.tables.writing_table`.
@@ -34,7 +37,7 @@ class TableWriter:
         self._columns: list[list[Any]] = [[] for _ in schema]
         self._n_bytes = 0
 
-    def add(self, line: dict[str, Any], *, n_bytes: int = 256) -> None:
+    def add(self, line: dict[str, Any], *, n_bytes: int = LINE_BYTES) -> None:
         """Add one line, which is emptied; a text may be given in UTF-8. ``n_bytes`` is about how
         much memory it takes.
         """

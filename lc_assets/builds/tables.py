@@ -258,24 +258,39 @@ def mapped_table(path: Path) -> Iterator[pq.ParquetFile]:
 def read_lines(
     path: Path, columns: Sequence[str] | None = None, *, batch_lines: int = 64, utf8: str = ""
 ) -> Iterator[dict[str, Any]]:
-    """Read a table line by line, a small batch at a time: memory is bounded by ``batch_lines``
-    lines, and by a row group. The column ``utf8`` is read as bytes.
+    """Read a table line by line; see `read_columns`."""
+    number = -1
+    for found in read_columns(path, columns, batch_lines=batch_lines, utf8=utf8):
+        names, values = list(found), [column[::-1] for column in found.values()]
+        found.clear()
+        while values[0]:
+            at_document(number := number + 1)
+            yield dict(zip(names, [column.pop() for column in values], strict=True))
+
+
+def read_columns(
+    path: Path,
+    columns: Sequence[str] | None = None,
+    *,
+    batch_lines: int | None = None,
+    utf8: str = "",
+) -> Iterator[dict[str, list[Any]]]:
+    """Read a table by columns, a small batch of lines at a time: memory is bounded by
+    ``batch_lines`` lines, see `batches_of`, and by a row group. The column ``utf8`` is read as
+    bytes. Nothing is kept of what was yielded.
 
     Raises:
         CorruptFile: as `read_table`.
     """
     with opened_table(path) as file:
         require_columns(file.schema_arrow, columns, path)
-        number = -1
         for group in range(file.num_row_groups):  # whose bytes their writer limits
             require_small(file.metadata.row_group(group).total_byte_size - GROUP_BYTES)
             for batch in batches_of(file, group, batch_lines, columns):
-                lines, n_bytes = in_utf8(batch, utf8).to_pylist()[::-1], batch.nbytes
-                del batch  # its bytes, and those of the lines before, are not kept beside a text
+                found, n_bytes = [in_utf8(batch, utf8).to_pydict()], batch.nbytes
+                del batch  # its bytes are not kept beside a text
                 release(n_bytes)
-                while lines:
-                    at_document(number := number + 1)
-                    yield lines.pop()
+                yield found.pop()
 
 
 def in_utf8(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:

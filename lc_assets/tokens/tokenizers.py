@@ -43,12 +43,11 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from lc_assets.arrays import Array, Int64s, UInt16s, UInt32s
+from lc_assets.arrays import Int64s, UInt32s
 from lc_assets.errors import BadInput
-from lc_assets.tokens.dtypes import as_dtype, memory_dtype
 
-Ids: TypeAlias = UInt16s | UInt32s
-"""Token ids of one text: uint16 for vocabularies of at most 65,536 tokens, else uint32."""
+Ids: TypeAlias = UInt32s
+"""Token ids of one text, as programs give them: those of many texts are cast together."""
 
 TextEncoding = Literal["plain", "json_ascii", "json_utf8"]
 """How a text is escaped before it is tokenized; see `escape`."""
@@ -92,7 +91,7 @@ class TiktokenTokenizer:
 
     def __init__(self, encoding: Any) -> None:
         self.name, self.vocab_size, self.eot = encoding.name, encoding.n_vocab, encoding.eot_token
-        self._encoding, self._dtype = encoding, memory_dtype(self.vocab_size)
+        self._encoding = encoding
 
     def encode(self, text: str | bytes) -> Ids:
         """Ids of a text, or of its UTF-8.
@@ -101,8 +100,10 @@ class TiktokenTokenizer:
             BadInput: if tiktoken fails; 0.14 does on a run of about a million spaces.
         """
         with _translating_failures("tiktoken", text):
-            ids = self._encoding.encode_to_numpy(without_surrogates(text), disallowed_special=())
-        return as_dtype(ids, self._dtype)
+            ids: Ids = self._encoding.encode_to_numpy(
+                without_surrogates(text), disallowed_special=()
+            )
+        return ids
 
 
 class GigatokenTokenizer:
@@ -131,7 +132,6 @@ class GigatokenTokenizer:
         self.name, self.vocab_size, self.eot = name, vocab_size, eot
         self._build, self._rebuild_after_bytes, self._held = build, rebuild_after_bytes, held
         self._encoding, self._n_bytes, self._least = build(), 0, held() if held else 0
-        self._dtype = memory_dtype(vocab_size)
 
     def encode(self, text: str | bytes) -> Ids:
         """Ids of a text, or of its UTF-8.
@@ -142,9 +142,7 @@ class GigatokenTokenizer:
         content = _utf8(text)
         self._n_bytes += len(content)
         with _translating_failures("gigatoken", text):
-            found = self._encoding.encode(content)
-        del content
-        ids = as_dtype(found, self._dtype)
+            ids: Ids = self._encoding.encode(content)
         if self._n_bytes >= self._rebuild_after_bytes:
             self._n_bytes = 0
             if self._has_grown():
@@ -291,7 +289,7 @@ def first_ids(tokenizer: Tokenizer, text: str, n_ids: int) -> Ids:
         parts.append(tokenizer.encode(text[done:end]))
         n_found, done = n_found + len(parts[-1]), end
         per_token = done / max(n_found, 1)
-    first: Array = np.concatenate(parts) if parts else tokenizer.encode(text)
+    first = np.concatenate(parts) if parts else tokenizer.encode(text)
     return first[:n_ids]
 
 

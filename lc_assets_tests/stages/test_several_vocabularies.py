@@ -102,13 +102,13 @@ def test_the_ids_are_those_of_each_reference(tmp_path_factory, tokenizers, texts
 
 def test_texts_are_read_once(tmp_path, tokenizers, monkeypatch):
     """From the shard of documents, which all lakes share as one file."""
-    read, lines = [], tokenizing.read_lines
+    read, columns = [], tokenizing_tasks.read_columns
 
     def counted(path, *given, **how):
         read.append(path)
-        return lines(path, *given, **how)
+        return columns(path, *given, **how)
 
-    monkeypatch.setattr(tokenizing, "read_lines", counted)
+    monkeypatch.setattr(tokenizing_tasks, "read_columns", counted)
     source = corpus(tmp_path / "a.jsonl", TEXTS)
     outputs = corpora.tokenize_each(source, tmp_path / "out", tokenizers, SETTINGS, workers=1)
     assert len(read) == 1

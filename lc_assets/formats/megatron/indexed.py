@@ -133,9 +133,10 @@ class MegatronWriter:
                 f"{self._path}: documents of {shortest:,} to {longest:,} ids, "
                 f"{sum(lengths):,} together, in {n_ids:,} ids"
             )
-        if parts:
-            ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
-            self._write(as_dtype(ids, self._dtype))
+        if len(parts) > 1 and n_ids < COPIED_BYTES:
+            parts = [np.concatenate(parts)]
+        for ids in [as_dtype(part, self._dtype) for part in parts]:
+            self._write(ids)
         ends = range(self.n_documents + 1, self.n_documents + 1 + len(lengths))
         if together and len(ends) > 1 and self._boundaries is None:
             self._boundaries = array.array("q", range(self.n_documents + 1))

@@ -36,6 +36,10 @@ SOME_BYTES = 256 << 20
 LARGE_BYTES = 32 << 20
 """Bytes of a row group above which it holds a long text."""
 
+BYTES_TOGETHER = 1 << 20
+FEWEST_TOGETHER, MOST_TOGETHER = 32, 1 << 12
+"""Of lines that are read together; but at least, and at most, so many lines are."""
+
 
 class Bounded(Allowance):
     """An open file, and how many bytes its rows may still take; each counts `ROW_BYTES` from the
@@ -229,9 +233,13 @@ class _Watched:
 
 
 def batches_of(
-    file: pq.ParquetFile, group: int, n_lines: int, columns: Sequence[str] | None
+    file: pq.ParquetFile, group: int, n_lines: int | None, columns: Sequence[str] | None
 ) -> Iterator[pa.RecordBatch]:
-    """The lines of a row group, so many at a time."""
+    """The lines of a row group, so many at a time; by default some `BYTES_TOGETHER`."""
+    if n_lines is None:
+        facts = file.metadata.row_group(group)
+        n_lines = BYTES_TOGETHER * facts.num_rows // max(facts.total_byte_size, 1)
+        n_lines = min(max(n_lines, FEWEST_TOGETHER), MOST_TOGETHER)
     # Threads would take twice the CPU time for batches so small.
     batches = file.iter_batches(n_lines, row_groups=[group], columns=columns, use_threads=False)
     n_bytes = file.metadata.row_group(group).total_byte_size

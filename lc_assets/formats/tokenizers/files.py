@@ -35,7 +35,6 @@ import numpy as np
 
 from lc_assets.errors import UNDECODABLE, BadInput
 from lc_assets.records import record
-from lc_assets.tokens.dtypes import as_dtype, memory_dtype
 from lc_assets.tokens.tokenizers import Ids, without_surrogates
 
 END_OF_TEXT = (
@@ -109,11 +108,10 @@ class TokenizerFile(ABC):
         digest = hashlib.sha256(content).hexdigest()
         self.name, self.vocab_size, self.eot = f"{path.name}-{digest[:12]}", n_ids, eot
         self.vocabulary = Vocabulary(name=self.name, n_ids=n_ids, eot=eot, sha256=digest)
-        self._dtype = memory_dtype(n_ids)
 
     def encode(self, text: str | bytes) -> Ids:
         """Ids of a text."""
-        return as_dtype(np.array(self._encode(without_surrogates(text)), np.uint32), self._dtype)
+        return np.array(self._encode(without_surrogates(text)), np.uint32)
 
     def build_fast(self) -> Any:
         """Make a fast encoder that never gives a special token.

@@ -47,7 +47,7 @@ def gpt2_tokenizer(fast: bool = True) -> Tokenizer:
 
     >>> gpt2_tokenizer().encode("Call me Ishmael.<|endoftext|>")
     array([14134,   502,  1148, 21720,   417, 29847,    91,   437,  1659,
-            5239,    91,    29], dtype=uint16)
+            5239,    91,    29], dtype=uint32)
 
     Raises:
         BadInput, CorruptFile: see `gpt2_ranks`.

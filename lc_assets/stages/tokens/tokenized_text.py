@@ -20,7 +20,7 @@ from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.table_writer import GROUP_BYTES
 from lc_assets.builds.tables import in_utf8, opened_table, require_columns
 from lc_assets.execution.containment import at_documents
-from lc_assets.formats.parquet.opening import batches_of
+from lc_assets.formats.parquet.opening import BYTES_TOGETHER, batches_of
 from lc_assets.formats.unpacking import require_small
 from lc_assets.text.privacy.replacing import Replaced, replace_personal
 
@@ -54,14 +54,8 @@ def tokenized_utf8(
     return found.text.encode(), found.counts
 
 
-_TEXTS_AT_ONCE = 32
-_MOST_AT_ONCE = 1 << 12
-_BYTES_AT_ONCE = 1 << 20
-"""Of texts; but at least, and at most, so many lines of a table are read at once."""
-
-
 class SomeTexts(NamedTuple):
-    """Some documents of a table, with texts of some `_BYTES_AT_ONCE`, or one with a longer text.
+    """Some documents of a table, with texts of some `BYTES_TOGETHER`, or one with a longer text.
 
     Attributes:
         lines: the columns that were asked for.
@@ -96,17 +90,14 @@ def read_texts(
         read = list(dict.fromkeys([*columns, *text_columns(privacy)]))
         require_columns(file.schema_arrow, read, path)
         for group in range(file.num_row_groups):
-            facts = file.metadata.row_group(group)
-            require_small(facts.total_byte_size - GROUP_BYTES)
-            n_lines = _BYTES_AT_ONCE * facts.num_rows // max(facts.total_byte_size, 1)
-            n_lines = min(max(n_lines, _TEXTS_AT_ONCE), _MOST_AT_ONCE)
-            for batch in batches_of(file, group, n_lines, read):
+            require_small(file.metadata.row_group(group).total_byte_size - GROUP_BYTES)
+            for batch in batches_of(file, group, None, read):
                 wanted, places = batch, np.arange(number, number + batch.num_rows)
                 if only is not None:
                     wanted = batch.filter(pa.array(only[places]))
                     places = places[only[places]]
                 column = in_utf8(wanted.select(["raw_content"]), "raw_content")["raw_content"]
-                for start, stop in _together(_utf8_of(column)[1]):
+                for start, stop in ranges_together(_utf8_of(column)[1]):
                     for some in at_documents(places[start:stop].tolist()):
                         lines = wanted[start:stop][some]
                         raw = _utf8_of(column[start:stop][some])
@@ -123,12 +114,12 @@ def _utf8_of(texts: pa.Array) -> tuple[Bytes, Int64s]:
     return np.frombuffer(content or b"", np.uint8)[places[0] : places[-1]], places[1:] - places[0]
 
 
-def _together(ends: Int64s) -> Iterator[tuple[int, int]]:
-    """Ranges of texts of some bytes, or of one."""
+def ranges_together(ends: Int64s) -> Iterator[tuple[int, int]]:
+    """Ranges of texts of some `BYTES_TOGETHER`, or of one, by where each text ends."""
     start = 0
     while start < len(ends):
         before = ends[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + _BYTES_AT_ONCE, "right")))
+        stop = max(start + 1, int(np.searchsorted(ends, before + BYTES_TOGETHER, "right")))
         yield start, stop
         start = stop
 

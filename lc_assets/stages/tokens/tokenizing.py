@@ -11,10 +11,9 @@ documents are read, then encoded, then written: each step takes a third longer o
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,8 @@ from lc_assets.arrays import Array
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
 from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.builds.shard_runs import compute, is_finished
-from lc_assets.builds.tables import DROPPED, IDENTITY, read_lines, writing_table
+from lc_assets.builds.table_writer import LINE_BYTES
+from lc_assets.builds.tables import DROPPED, writing_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, LcError, Mismatch
 from lc_assets.execution.containment import at_document, at_documents
@@ -32,14 +32,18 @@ from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.formats.tokenizers.sentences import sentences_of
 from lc_assets.records import record
 from lc_assets.stages.documents.dropping import dropped_line
-from lc_assets.stages.tokens.tokenized_text import text_digest, tokenized_utf8
-from lc_assets.stages.tokens.tokenizing_tasks import SUFFIXES, TERMS, TokenizeTask, table_of
-from lc_assets.text.texts import CHARS_TOGETHER, together
-from lc_assets.tokens.dtypes import memory_dtype, stored_dtype
+from lc_assets.stages.tokens.tokenizing_tasks import (
+    SUFFIXES,
+    TERMS,
+    Documents,
+    TokenizeTask,
+    documents_of,
+    table_of,
+)
+from lc_assets.tokens.dtypes import stored_dtype
 from lc_assets.tokens.tokenizers import (
     Tokenizer,
     disagreement,
-    escaped_utf8,
     first_ids,
     n_characters,
 )
@@ -61,8 +65,10 @@ Encoded = tuple[list[Array], str, int | None]
 """The ids of a document, see `sequences_of`."""
 CHECKED_FIRST = 4
 """Documents at the beginning of a shard that are all checked."""
-CHECKED_CHARS = 20_000
-"""Length of a beginning: it costs the reference about 2 ms."""
+CHECKED_CHARS = 8_000
+"""Length of a beginning: it costs the reference about 0.8 ms. Text behind it is not compared; what
+programs treat differently, kinds of characters, is in the golden page, compared for each shard.
+"""
 
 
 def available_tokenizer(setting: str, *, fast: bool) -> Tokenizer | None:
@@ -120,51 +126,6 @@ def _reference_of(task: TokenizeTask) -> Encoders:
     return Encoders(tokenizer=reference, reference=None, n_by_reference=1)
 
 
-class _Document(NamedTuple):
-    """A document that is read once for all tokenizers.
-
-    Attributes:
-        line: what all tables have of it.
-        place: in the table, from 0.
-        number: of the documents that are not removed, from 0; -1 of a removed one.
-        reason: why it is removed, if it is.
-        content: the text to be tokenized, in UTF-8.
-        escaped: the same, escaped.
-        replaced: replacements of personal data, by kind.
-    """
-
-    line: dict[str, Any]
-    place: int
-    number: int = -1
-    reason: str = ""
-    content: bytes = b""
-    escaped: bytes = b""
-    replaced: Mapping[str, int] = MappingProxyType({})
-
-
-def _documents(task: TokenizeTask) -> Iterator[_Document]:
-    settings, columns, number = task.settings, [*IDENTITY, "raw_content", *task.fields], 0
-    lines = read_lines(task.documents, columns, utf8="raw_content")
-    for place, line in enumerate(lines):
-        if reason := task.removed.get(line["id"], ""):
-            yield _Document(line=line, place=place, reason=reason)
-            continue
-        content, replaced = tokenized_utf8(line, settings.privacy)
-        del line["raw_content"]
-        line["n_chars"], line["n_bytes"] = n_characters(content), len(content)
-        line["tokenized_digest"] = task.digests.get(line["id"]) or text_digest(content)
-        yield _Document(
-            line=line,
-            place=place,
-            number=number,
-            content=content,
-            escaped=escaped_utf8(content, settings.text_encoding),
-            replaced=replaced,
-        )
-        number += 1
-        del content
-
-
 class _Output(contextlib.ExitStack):
     """The files of one shard by one tokenizer. They are published by `finish`, and discarded when
     a document cannot be added.
@@ -181,8 +142,7 @@ class _Output(contextlib.ExitStack):
         self._encoders, settings = encoders, task.settings
         tokenizer = encoders.tokenizer
         has_end = settings.append_eod and tokenizer.eot is not None
-        dtype = memory_dtype(tokenizer.vocab_size)
-        self._end = [np.array([tokenizer.eot], dtype)] if has_end else []
+        self._end = [np.array([tokenizer.eot], np.uint32)] if has_end else []
         self._n_chars = self._n_kept = 0
         self._dropped, self._replaced = Counter[str](), Counter[str]()
         path, dtype = task.folder / task.name, stored_dtype(tokenizer.vocab_size, settings.dtype)
@@ -193,51 +153,60 @@ class _Output(contextlib.ExitStack):
             for suffix, columns in ((DOCUMENTS_SUFFIX, schema), (DROPPED_SUFFIX, DROPPED))
         )
 
-    def add(self, documents: Sequence[_Document]) -> None:
+    def add(self, documents: Documents) -> None:
         """Encode and write some documents; an error is kept."""
         if self.error is not None:
             return
         try:
-            for some in at_documents([document.place for document in documents]):
-                part = documents[some]
-                encoded = list(map(self._encoded, part))
-                at_document(part[0].place, part[-1].place)
+            for some in at_documents(documents.places):
+                part = documents.of(some)
+                found = zip(part.places, part.numbers, part.reasons, part.escaped, strict=True)
+                encoded = [self._encoded(*document) for document in found]
+                at_document(part.places[0], part.places[-1])
                 self._write(part, encoded)
         except (LcError, _TokenizersDiffer) as error:
             self.error = error
             self.__exit__(type(error), error, error.__traceback__)
 
-    def _encoded(self, document: _Document) -> Encoded:
-        at_document(document.place)
-        if document.reason:
-            return [], document.reason, None
+    def _encoded(self, place: int, number: int, reason: str, content: bytes) -> Encoded:
+        at_document(place)
+        if reason:
+            return [], reason, None
         tokenizer, reference = self._encoders.tokenizer, self._encoders.reference
-        if reference is not None and _is_checked(document.number):
-            _require_agreement(tokenizer, reference, document.escaped)
-        return sequences_of(document.escaped, tokenizer, self.task.settings)
+        if reference is not None and _is_checked(number):
+            _require_agreement(tokenizer, reference, content)
+        return sequences_of(content, tokenizer, self.task.settings)
 
-    def _write(self, documents: Sequence[_Document], encoded: Sequence[Encoded]) -> None:
-        parts, lengths = list[Array](), list[int]()
-        for document, (sequences, reason, value) in zip(documents, encoded, strict=True):
-            if not document.reason:
-                self._n_chars += document.line["n_chars"]
-                for kind, n in document.replaced.items():
-                    self._replaced[kind] += n
+    def _write(self, documents: Documents, encoded: Sequence[Encoded]) -> None:
+        columns, kept = documents.columns, list[int]()
+        self._n_chars += sum(columns["n_chars"])
+        for replaced in documents.replaced:
+            self._replaced.update(replaced)
+        parts, lengths, n_tokens = list[Array](), list[int](), list[int]()
+        for at, (sequences, reason, value) in enumerate(encoded):
             if reason:
                 self._dropped[reason] += 1
-                self._others.add(dropped_line(document.line, reason, value))
+                line = {name: column[at] for name, column in columns.items()}
+                self._others.add(dropped_line(line, reason, value))
                 continue
             own = [*map(len, sequences)]
             own[-1] += len(self._end)
             parts += sequences + self._end
             lengths += own
+            n_tokens.append(sum(own))
+            kept.append(at)
             if self.task.settings.split_sentences:
                 self._megatron.add_documents(parts, lengths, together=True)
                 parts, lengths = [], []
-            line = document.line | {"document": self._n_kept, "n_tokens": sum(own)}
-            self._kept.add(line | _terms(document.content) if self.task.terms else line)
-            self._n_kept += 1
         self._megatron.add_documents(parts, lengths)
+        found = {name: [column[at] for at in kept] for name, column in columns.items()}
+        found["document"] = list(range(self._n_kept, self._n_kept + len(kept)))
+        found["n_tokens"] = n_tokens
+        if self.task.terms:
+            terms = [_terms(documents.contents[at]) for at in kept]
+            found |= {name: [its[name] for its in terms] for name in TERMS.names}
+        self._kept.extend(found, [LINE_BYTES] * len(kept))
+        self._n_kept += len(kept)
 
     def finish(self, _task: TokenizeTask | None = None) -> Counts:
         """Publish the files.
@@ -300,8 +269,7 @@ def _tokenize(wanted: Sequence[tuple[TokenizeTask, Encoders]]) -> Counts:
     """Write a shard by the tokenizers of several tasks; return the counts of the first one."""
     with contextlib.ExitStack() as stack:
         own, *others = (stack.enter_context(_Output(*one)) for one in wanted)
-        least = CHARS_TOGETHER if own.task.settings.split_sentences else 0  # one, see `_sentences`
-        for documents in together(_documents(own.task), lambda one: max(len(one.content), least)):
+        for documents in documents_of(own.task):
             for output in (own, *others):
                 output.add(documents)
             del documents  # not kept while the next are read

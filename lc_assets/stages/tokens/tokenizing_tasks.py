@@ -1,11 +1,13 @@
-"""Tasks of tokenizing: a shard of documents, and how its text becomes ids."""
+"""Tasks of tokenizing: a shard of documents, how its text becomes ids, and reading it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from lc_assets.builds.checks import (
@@ -16,12 +18,15 @@ from lc_assets.builds.checks import (
 )
 from lc_assets.builds.recipe import plain
 from lc_assets.builds.settings.rows import TokenizingSettings
-from lc_assets.builds.tables import TOKENIZED
+from lc_assets.builds.tables import IDENTITY, TOKENIZED, read_columns
+from lc_assets.formats.parquet.opening import BYTES_TOGETHER
 from lc_assets.formats.tokenizers.golden import golden_page
 from lc_assets.formats.tokenizers.named import vocabulary_of
 from lc_assets.formats.tokenizers.sentences import model_digest
 from lc_assets.records import record
+from lc_assets.stages.tokens.tokenized_text import ranges_together, text_digest, tokenized_utf8
 from lc_assets.tokens.dtypes import stored_dtype
+from lc_assets.tokens.tokenizers import escaped_utf8, n_characters
 
 SUFFIXES = (".bin", ".bin.crc32", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)
 """Files of a tokenized shard."""
@@ -119,3 +124,78 @@ def params_of(settings: TokenizingSettings) -> dict[str, Any]:
         found["sentence_model"] = model_digest(settings.split_sentences)
     idle |= set() if settings.privacy.replace else {"privacy"}
     return {name: value for name, value in found.items() if name not in idle}
+
+
+class Documents(NamedTuple):
+    """Some documents that are read once for all tokenizers.
+
+    Attributes:
+        columns: what all tables have of them.
+        places: in the table, from 0.
+        numbers: of those that are not removed, from 0; -1 of a removed one.
+        reasons: why each is removed, if it is.
+        contents: the texts to be tokenized, in UTF-8; empty where they are removed.
+        escaped: the same, escaped.
+        replaced: replacements of personal data, by kind.
+    """
+
+    columns: dict[str, list[Any]]
+    places: Sequence[int]
+    numbers: list[int]
+    reasons: list[str]
+    contents: list[bytes]
+    escaped: list[bytes]
+    replaced: list[Mapping[str, int]]
+
+    def of(self, some: slice) -> "Documents":
+        """Some of them."""
+        columns = {name: column[some] for name, column in self.columns.items()}
+        others: list[Any] = [column[some] for column in self[1:]]
+        return Documents(columns, *others)
+
+
+def documents_of(task: TokenizeTask) -> Iterator[Documents]:
+    """The documents of a shard, some at a time.
+
+    Raises:
+        CorruptFile: as `lc_assets.builds.tables.read_table`.
+    """
+    numbers, first = count(), 0
+    # One by one where sentences are found, so that all tokenizers use the same.
+    least = BYTES_TOGETHER if task.settings.split_sentences else 0
+    names = list(dict.fromkeys([*IDENTITY, *task.fields, "raw_content"]))
+    for columns in read_columns(task.documents, names, utf8="raw_content"):
+        texts = columns["raw_content"]
+        for start, stop in ranges_together(np.cumsum([max(len(text), least) for text in texts])):
+            found = {name: column[start:stop] for name, column in columns.items()}
+            texts[start:stop] = [b""] * (stop - start)  # held by the caller only
+            yield _read(task, found, range(first + start, first + stop), numbers)
+        first += len(texts)
+
+
+def _read(
+    task: TokenizeTask, columns: dict[str, list[Any]], places: range, numbers: Iterator[int]
+) -> Documents:
+    """Some documents, with what the tables have of their texts."""
+    privacy, mode, ids = task.settings.privacy, task.settings.text_encoding, columns["id"]
+    reasons = [task.removed.get(name, "") for name in ids]
+    raw = zip(columns.pop("raw_content"), reasons, strict=True)
+    contents = [b"" if reason else text for text, reason in raw]
+    replaced: list[Mapping[str, int]] = [{}] * len(ids)
+    if privacy.replace:
+        for at, (text, language) in enumerate(zip(contents, columns["language"], strict=True)):
+            line = {"raw_content": text, "language": language}
+            contents[at], replaced[at] = tokenized_utf8(line, privacy)
+    columns["n_chars"] = list(map(n_characters, contents))
+    columns["n_bytes"] = list(map(len, contents))
+    digested = zip(ids, contents, strict=True)
+    columns["tokenized_digest"] = [task.digests.get(i) or text_digest(text) for i, text in digested]
+    return Documents(
+        columns=columns,
+        places=places,
+        numbers=[-1 if reason else next(numbers) for reason in reasons],
+        reasons=reasons,
+        contents=contents,
+        escaped=[escaped_utf8(text, mode) for text in contents],
+        replaced=replaced,
+    )
