@@ -68,15 +68,22 @@ def sha256_of_file(path: Path) -> str:
 
 
 def crc32_of_file(path: Path, *others: Any) -> str:
-    """CRC-32 of a local file in hexadecimal digits; ``others`` are updated with the same blocks."""
-    crc32 = 0
+    """CRC-32 of a local file, see `crc32_of`."""
     with path.open("rb", buffering=0) as stream:
-        size = min(BLOCK_BYTES, os.fstat(stream.fileno()).st_size)
-        block = memoryview(bytearray(size))  # a new one each time would cost as much as reading
-        while n_bytes := stream.readinto(block):
-            crc32 = zlib_ng.crc32(block[:n_bytes], crc32)
-            for hasher in others:
-                hasher.update(block[:n_bytes])
+        return crc32_of(stream, *others, n_bytes=os.fstat(stream.fileno()).st_size)
+
+
+def crc32_of(stream: Any, *others: Any, n_bytes: int = BLOCK_BYTES) -> str:
+    """CRC-32 of what is left of a stream, of about ``n_bytes``, in hexadecimal digits; ``others``
+    are updated with the same blocks.
+    """
+    crc32 = 0
+    # A new block each time would cost as much as reading.
+    block = memoryview(bytearray(min(BLOCK_BYTES, max(n_bytes, 1))))
+    while n_read := stream.readinto(block):
+        crc32 = zlib_ng.crc32(block[:n_read], crc32)
+        for hasher in others:
+            hasher.update(block[:n_read])
     return f"{crc32:08x}"
 
 

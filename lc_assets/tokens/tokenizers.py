@@ -99,10 +99,9 @@ class TiktokenTokenizer:
         Raises:
             BadInput: if tiktoken fails; 0.14 does on a run of about a million spaces.
         """
+        plain = without_surrogates(text)
         with _translating_failures("tiktoken", text):
-            ids: Ids = self._encoding.encode_to_numpy(
-                without_surrogates(text), disallowed_special=()
-            )
+            ids: Ids = self._encoding.encode_to_numpy(plain, disallowed_special=())
         return ids
 
 

@@ -9,6 +9,7 @@ import fsspec
 import pytest
 
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
+from lc_assets.lake import upstream as module
 from lc_assets.lake.upstream import Upstream, with_retries
 
 CONTENT = b"some bytes" * 1000
@@ -104,6 +105,23 @@ def test_times_are_trusted_only_when_asked_for(tmp_path):
     assert upstream.look("a.bin") == by_content
     assert upstream.look("a.bin", trust_times=True) != by_time
     assert by_time.identity.startswith("mtime:")
+
+
+def test_a_file_that_was_read_before_is_known_by_its_crc32(tmp_path, monkeypatch):
+    """Its SHA-256 is computed again only where that differs, or where it is not known."""
+    path, place, digested = tmp_path / "a.bin", Upstream(str(tmp_path)), []
+    path.write_bytes(CONTENT)
+    before = place.look("a.bin")
+    sha256 = module.hashlib.sha256
+    monkeypatch.setattr(module.hashlib, "sha256", lambda: digested.append(1) or sha256())
+    assert place.look("a.bin", expected=before.identity) == before
+    assert not digested
+    path.write_bytes(CONTENT[:-1] + b"?")
+    changed = place.look("a.bin", expected=before.identity)
+    assert changed.n_bytes == before.n_bytes
+    assert changed.identity != before.identity
+    assert changed == place.look("a.bin", expected="sha256:of another process")
+    assert len(digested) == 2
 
 
 def test_folders_and_buckets_are_looked_through_but_no_server(served, tmp_path):

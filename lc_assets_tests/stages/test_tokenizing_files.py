@@ -5,6 +5,7 @@ preprocess_data.py's, with counts that add up.
 import json
 import struct
 import sys
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -22,8 +23,9 @@ from lc_assets.execution import containment
 from lc_assets.execution.executor import TaskPolicy
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.parquet import opening
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
-from lc_assets.stages.tokens import tokenizing, tokenizing_tasks
+from lc_assets.stages.tokens import tokenized_text, tokenizing, tokenizing_tasks
 from lc_assets.stages.tokens.tokenizing import BY_REFERENCE, GAVE_UP, TOO_FEW_BYTES, tokenize_shard
 from lc_assets.stages.tokens.tokenizing_tasks import TokenizeTask, params_of
 from lc_assets.tokens.tokenizers import without_surrogates
@@ -112,6 +114,31 @@ def test_hostile_texts_are_tiktokens(tmp_path_factory, texts):
     wanted = [reference.encode(text).tolist() for text in ["first", *texts]]
     assert ids_in(folder / "out" / "a") == [ids for ids in wanted if ids]
     assert counts.dropped.get(TOO_FEW_BYTES, 0) == wanted.count([])
+
+
+@given(
+    texts=st.lists(st.text(max_size=40), min_size=1, max_size=12),
+    removed=st.sets(st.integers(0, 11)),
+    together=st.integers(1, 60),
+)
+def test_documents_that_are_read_together_are_written_as_one_by_one(
+    tmp_path_factory, texts, removed, together
+):
+    """The same bytes, whatever goes together; removed and short documents are left out."""
+    folder = tmp_path_factory.mktemp("together")
+    task = task_of(folder, ["first", *texts])
+    task = replace(task, removed={str(n): "listed" for n in removed})
+    other = replace(task, folder=folder / "other")
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((tokenized_text, "BYTES_TOGETHER"), (opening, "FEWEST_TOGETHER")):
+            patch.setattr(module, name, together)
+        assert tokenize_shard(other) == (counts := tokenize_shard(task))
+    kept = [text for n, text in enumerate(["first", *texts]) if text and n not in removed]
+    assert (counts.seen, counts.kept) == (len(texts) + 1, len(kept))
+    if kept:
+        assert ids_in(task.folder / "a") == list(map(encode, kept))
+    for path in task.folder.iterdir():
+        assert path.read_bytes() == (other.folder / path.name).read_bytes()
 
 
 def test_a_loss_while_documents_are_written_is_of_all_of_them(tmp_path, monkeypatch):

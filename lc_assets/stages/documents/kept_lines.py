@@ -34,22 +34,22 @@ def kept_columns(
     among them.
     """
     rows = [part.row_of[line] for line, _ in documents]
-    language, bucket = task.files.shard.language, task.files.shard.bucket
-    lines, n_chars = list[dict[str, Any]](), list[int]()
-    for _, found in documents:
-        line = described(found, language, bucket, task.rules)
-        release_text(found)
-        n_chars.append(len(line["raw_content"]))
-        line["raw_content"] = line["raw_content"].encode()
-        lines.append(line | _fields_of(task, found) if task.fields else line)
+    found = [document for _, document in documents]
+    fields = [_fields_of(task, document) for document in found if task.fields]
     kept: dict[str, list[Any]] = {
         "id": [part.id_of(line) for line, _ in documents],
-        "url": [found.url for _, found in documents],
-        **{name: [line[name] for line in lines] for name in lines[0]},
+        "url": [document.url for document in found],
+        **described(found, task.files.shard.language, task.files.shard.bucket, task.rules),
+        **{name: [its[name] for its in fields] for name in task.fields},
         **{name: column[rows].tolist() for name, column in part.table.columns.items()},
     }
+    texts = kept["raw_content"]
+    n_chars = list(map(len, texts))
+    for at, document in enumerate(found):
+        release_text(document)
+        texts[at] = texts[at].encode()
     if task.perplexity:
-        published = [found.perplexity for _, found in documents]
+        published = [document.perplexity for document in found]
         kept.setdefault(PERPLEXITY, [nan if it is None else it for it in published])
     return kept, n_chars
 

@@ -235,36 +235,34 @@ class _Rest(msgspec.Struct, frozen=True):
 
 
 _REST = msgspec.json.Decoder(_Rest)
+_AS_PUBLISHED = ("digest", "source_domain", "cc_segment", "date_download", "title", "raw_content")
 
 
-def described(record: Document, language: str, bucket: str, rules: RuleSet) -> dict[str, Any]:
-    """The columns of `FILTERED` besides id and address, and `PLACES` if lines are edited;
-    ``language`` and ``bucket`` are those of RedPajama-V2's shard.
+def described(
+    records: Sequence[Document], language: str, bucket: str, rules: RuleSet
+) -> dict[str, list[Any]]:
+    """The columns of `FILTERED` besides id and address, and `PLACES` if lines are edited, of some
+    documents of one shard; ``language`` and ``bucket`` are those of RedPajama-V2's shard.
     """
-    if isinstance(record, DocumentRecord):
-        return {
-            "digest": record.digest,
-            "source_domain": record.source_domain,
-            "cc_segment": record.cc_segment,
-            "language": language,
-            "bucket": bucket,
-            "date_download": record.date_download,
-            "title": record.title,
-            "raw_content": record.raw_content,
-        }
-    rest = _REST.decode(record.rest)
-    edit = None if rules.edit is None else edited(record.text, rules.edit)
+    files = [record for record in records if isinstance(record, CorpusDocument)]
+    if not files:
+        known = {name: [getattr(record, name) for record in records] for name in _AS_PUBLISHED}
+        return known | {"language": [language] * len(records), "bucket": [bucket] * len(records)}
+    rest = [_REST.decode(record.rest) for record in files]
     known = {
-        "digest": _text(rest.digest),
-        "source_domain": record.source_domain or host_of(record.url),
-        "cc_segment": "",
-        "language": record.language,
-        "bucket": _text(rest.bucket),
-        "date_download": record.date,
-        "title": _text(rest.title),
-        "raw_content": record.text if edit is None else edit.text,
+        **{name: [_text(getattr(it, name)) for it in rest] for name in _Rest.__struct_fields__},
+        "source_domain": [record.source_domain or host_of(record.url) for record in files],
+        "cc_segment": [""] * len(files),
+        "language": [record.language for record in files],
+        "date_download": [record.date for record in files],
+        "raw_content": [record.text for record in files],
     }
-    return known if edit is None else known | {PLACES.name: edit.places(record.text)}
+    if rules.edit is not None:
+        edits = [edited(record.text, rules.edit) for record in files]
+        known["raw_content"] = [edit.text for edit in edits]
+        places = (edit.places(record.text) for edit, record in zip(edits, files, strict=True))
+        known[PLACES.name] = list(places)
+    return known
 
 
 def _text(value: object) -> str:

@@ -175,12 +175,14 @@ def missing_path(shard: Shard, part: str) -> str:
 
 
 def require_unchanged(upstream: Upstream, file: UpstreamFile) -> None:
-    """Reject a file that differs from the manifest.
+    """Reject a file that differs from the manifest: in its CRC-32 where this process has read it
+    before, else in its identity.
 
     Raises:
         Mismatch: names the file.
     """
-    now = upstream.look(file.path, trust_times=file.identity.startswith(BY_TIME))
+    trusts_times = file.identity.startswith(BY_TIME)
+    now = upstream.look(file.path, trust_times=trusts_times, expected=file.identity)
     if now != file:
         raise Mismatch(
             f"{upstream.root}/{file.path} has changed since the manifest was made: materialize "

@@ -186,8 +186,8 @@ def _digest_of(task: ShardTask, documents: Mapping[int, Document], line: int) ->
     """
     if line not in documents:
         return ""
-    known = described(documents[line], "", "", task.rules)
-    return known["digest"] or text_digest(known["raw_content"].encode())
+    known = described([documents[line]], "", "", task.rules)
+    return known["digest"][0] or text_digest(known["raw_content"][0].encode())
 
 
 Records = list[tuple[int, str, Document | Unread]]

@@ -1,6 +1,6 @@
 """Tasks of tokenizing: a shard of documents, how its text becomes ids, and reading it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import count
 from pathlib import Path
@@ -136,7 +136,7 @@ class Documents(NamedTuple):
         reasons: why each is removed, if it is.
         contents: the texts to be tokenized, in UTF-8; empty where they are removed.
         escaped: the same, escaped.
-        replaced: replacements of personal data, by kind.
+        replaced: replacements of personal data, by kind; none at all where none are wanted.
     """
 
     columns: dict[str, list[Any]]
@@ -146,6 +146,11 @@ class Documents(NamedTuple):
     contents: list[bytes]
     escaped: list[bytes]
     replaced: list[Mapping[str, int]]
+
+    @property
+    def texts(self) -> Iterable[tuple[int, int, str, bytes]]:
+        """Place, number, reason and escaped text of each."""
+        return zip(self.places, self.numbers, self.reasons, self.escaped, strict=True)
 
     def of(self, some: slice) -> "Documents":
         """Some of them."""
@@ -181,11 +186,12 @@ def _read(
     reasons = [task.removed.get(name, "") for name in ids]
     raw = zip(columns.pop("raw_content"), reasons, strict=True)
     contents = [b"" if reason else text for text, reason in raw]
-    replaced: list[Mapping[str, int]] = [{}] * len(ids)
+    replaced = list[Mapping[str, int]]()
     if privacy.replace:
         for at, (text, language) in enumerate(zip(contents, columns["language"], strict=True)):
             line = {"raw_content": text, "language": language}
-            contents[at], replaced[at] = tokenized_utf8(line, privacy)
+            contents[at], counts = tokenized_utf8(line, privacy)
+            replaced.append(counts)
     columns["n_chars"] = list(map(n_characters, contents))
     columns["n_bytes"] = list(map(len, contents))
     digested = zip(ids, contents, strict=True)

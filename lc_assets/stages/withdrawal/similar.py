@@ -139,7 +139,8 @@ def texts_of(
     with contextlib.suppress(Skip, CorruptFile, Mismatch):
         for _, name, document in records_of(task, NO_MODELS):
             if (digests := wanted[shard].get(name)) and not isinstance(document, Unread):
-                line = described(document, shard.language, "", task.rules)
+                columns = described([document], shard.language, "", task.rules)
+                line = {column: value for column, (value,) in columns.items()}
                 line["text_digest"] = text_digest(line["raw_content"].encode())
                 if not digests.isdisjoint(values_of("digest", line)):
                     found.append((name, tokenized_text(line, privacy).text))
