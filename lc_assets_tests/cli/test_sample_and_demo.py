@@ -114,6 +114,13 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
         if line.startswith(("lc show", "lc trace")):
             assert lc(*shlex.split(line.split("    ")[0])[1:]).code == 0
 
+    recipe = place.recipe.read_text()
+    place.recipe.write_text(recipe.replace("heldout_fraction = 0.1", "heldout_fraction = 0.2"))
+    (rebuild,) = [line for line in next_steps.splitlines() if line.startswith("lc rebuild")]
+    planned = lc(*shlex.split(rebuild.split("    ")[0])[1:], "--dry-run")
+    assert planned.code == 3
+    assert "heldout_fraction 0.1 → 0.2" in planned.out
+
 
 def test_the_line_for_the_ui_is_a_shell_command_that_names_the_folders(tmp_path):
     """The shell takes the line apart as it was meant, also with a blank in the path."""
@@ -140,14 +147,14 @@ def test_the_demos_recipe_differs_from_the_default_in_what_it_must(row_tokens):
         assert recipe.megatron_rows == Recipe().megatron_rows
 
 
-def test_a_workplace_that_is_set_up_twice_is_left_alone(tmp_path):
+def test_a_workplace_says_that_it_replaces_a_changed_recipe(tmp_path, capsys):
     place = Workplace(tmp_path)
-    place.set_up(recipe_text(64))
-    before = place.recipe.stat().st_mtime_ns
-    place.set_up(recipe_text(64))
-    assert place.recipe.stat().st_mtime_ns == before
+    for row_tokens in (64, 64):
+        place.set_up(recipe_text(row_tokens))
+        assert capsys.readouterr().out == ""
     place.set_up(recipe_text(128))
     assert place.recipe.read_text() == recipe_text(128)
+    assert capsys.readouterr().out == f"{place.recipe}: had other content, and is replaced\n"
 
 
 def test_a_failed_run_is_said_in_its_own_words(tmp_path):

@@ -66,7 +66,7 @@ def _whole_line(file: BinaryIO) -> bytes:
     line = file.readline(MAX_LINE_BYTES + 1)
     if len(line) > MAX_LINE_BYTES:
         raise CorruptFile(
-            f"{file.name}: has a line of more than {MAX_LINE_BYTES:,} bytes, so it is no index"
+            f"{file.name}: has a line of more than {MAX_LINE_BYTES:,} bytes, so it is not an index"
         )
     return line
 

@@ -65,14 +65,15 @@ class Workplace:
         self.recipe = root / "recipe.toml"
 
     def set_up(self, recipe: str) -> None:
-        """Write the instance's settings and the recipe; files with the same content are not
-        rewritten.
+        """Write the instance's settings and the recipe; say which files with other content are
+        replaced.
         """
         self.dagster_home.mkdir(parents=True, exist_ok=True)
         files = {self.dagster_home / "dagster.yaml": instance_settings(), self.recipe: recipe}
         for path, content in files.items():
-            if not path.is_file() or path.read_text("utf-8") != content:
-                path.write_text(content, "utf-8")
+            if path.is_file() and path.read_text("utf-8") != content:
+                say(f"{path}: had other content, and is replaced")
+            path.write_text(content, "utf-8")
 
     @property
     def ui_command(self) -> str:
@@ -270,11 +271,12 @@ def show_report(url: str) -> None:
 
 def show_next_steps(place: Workplace) -> None:
     """Print commands to run next, the line for Dagster's UI last."""
-    lake, recipe = shlex.quote(place.lake), shlex.quote(str(place.recipe))
+    lake, recipe, sample = map(shlex.quote, (place.lake, str(place.recipe), str(place.sample)))
+    settings = f"--recipe {recipe} --upstream {sample}"
     heading("Next steps")
     say(f"lc show {lake}    every published version, and whether it is whole")
     say(f"lc trace {lake} --row 1    the document of another row")
-    say(f"Change {recipe} and run this again: what depends on it is built again")
+    say(f"lc rebuild --lake {lake} {settings}    what depends on settings that you change there")
     say("lc demo --dir my-demo --from FOLDER    the same over your own documents")
     say("The graph, the history and the checks in Dagster's UI:")
     say(place.ui_command)

@@ -278,7 +278,8 @@ def blocks_of_lines(source: Path | BinaryIO, *, where: str) -> Iterator[list[byt
                 text, _, rest = text.rpartition(b"\n")
             if len(rest) > MAX_LINE_BYTES:
                 raise CorruptFile(
-                    f"{where}: has a line of more than {MAX_LINE_BYTES:,} bytes, so it is no index"
+                    f"{where}: has a line of more than {MAX_LINE_BYTES:,} bytes, so it is not an "
+                    "index"
                 )
             if lines := [line for line in text.splitlines() if line]:
                 yield lines

@@ -102,12 +102,12 @@ def index_batches(stream: BinaryIO, *, where: str) -> Iterator[pa.RecordBatch]:
             name for name, count in Counter(file.file.schema_arrow.names).items() if count > 1
         ]:
             raise CorruptFile(
-                f"{where}: has several columns {', '.join(twice)}, so it is no index of a crawl"
+                f"{where}: has several columns {', '.join(twice)}, so it is not an index of a crawl"
             )
         names = set(file.file.schema_arrow.names)
         if missing := [name for name in _NEEDED if name not in names]:
             raise CorruptFile(
-                f"{where}: has no column {', '.join(missing)}, so it is no index of a crawl"
+                f"{where}: has no column {', '.join(missing)}, so it is not an index of a crawl"
             )
         columns = [*_NEEDED, *(name for name in _WHERE_KNOWN if name in names)]
         for batch in file.batches(ROWS_AT_ONCE, columns):
@@ -262,7 +262,7 @@ def listed_paths(content: bytes, *, where: str) -> list[str]:
     for path in paths:
         if not is_inside(path):
             raise CorruptFile(
-                f"{where}: names {path[:200]!r}, which is no path below the crawl's root"
+                f"{where}: names {path[:200]!r}, which is not a path below the crawl's root"
             )
     return paths
 
@@ -276,6 +276,7 @@ def _unpacked(content: bytes, where: str) -> bytes:
         plain += piece
         if len(plain) > MAX_LIST_BYTES:
             raise CorruptFile(
-                f"{where}: unpacks to more than {MAX_LIST_BYTES:,} bytes, so it is no list of paths"
+                f"{where}: unpacks to more than {MAX_LIST_BYTES:,} bytes, so it is not a list of "
+                "paths"
             )
     return bytes(plain)

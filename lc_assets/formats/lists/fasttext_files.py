@@ -35,7 +35,7 @@ _CENTROIDS = 256
 
 
 def require_whole(path: Path) -> None:
-    """Refuse a file that is no fastText model, or not a whole one.
+    """Refuse a file that is not a fastText model, or not a whole one.
 
     Raises:
         CorruptFile: names the part that is missing or impossible.

@@ -2,7 +2,7 @@
 beside the LongPack paper's tables.
 
 A sample of each set and group of lengths is measured, selected by a keyed hash of the ids. Words
-that are common among the pieces of natural documents are no concepts in any set, so that sets are
+that are common among the pieces of natural documents are not concepts in any set, so that sets are
 comparable. Publishes a table per set and shard, the means of all sets, and the common words. A
 referral is defined in `lc_assets.text.referrals.referrals`.
 """

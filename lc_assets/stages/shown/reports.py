@@ -115,7 +115,10 @@ def length_report(_context: BuildContext, built: Built) -> Shown:
     """Shares of documents and tokens by length, and growth."""
     folder = built.published.folder
     lines = read_table(folder / SHARES_FILE, LENGTH_SHARES.names).to_pylist()
-    shares = {_set_and_group(line): 100 * line["token_share"] for line in lines}
+    shares = {
+        f"{line['document_set']}, {line['length_group']}": 100 * line["token_share"]
+        for line in lines
+    }
     return Shown(
         values={
             "shares": Table(lines),
@@ -154,10 +157,6 @@ def _by_distance(pairs: Sequence[Mapping[str, Any]]) -> Plot:
         beside=own[LONGPACK] or None,
         names=("natural", "packed along links"),
     )
-
-
-def _set_and_group(line: Mapping[str, Any]) -> str:
-    return f"{line['document_set']}, {line['length_group']}"
 
 
 def data_set_card(_context: BuildContext, built: Built) -> Shown:

@@ -100,7 +100,7 @@ def _are_ordinary(eight: np.uint64) -> bool:
 
 @compiled
 def _n_visible(eight: np.uint64) -> np.uint64:
-    """How many of eight bytes of ASCII are no spaces."""
+    """How many of eight bytes of ASCII are not spaces."""
     return count_bytes(((eight ^ _SPACES) + _LOW_BITS) >> _7)
 
 

@@ -65,7 +65,7 @@ _LOCAL_REVERSED = re.compile(r"[\w.%+'-]{1,65}")
 _TOP = re.compile(r"[A-Za-z]{2,24}|xn--[A-Za-z0-9-]{2,59}|[^\W\d_]{2,24}")
 _RESERVED = re.compile(
     r"(?:^|\.)(?:example\.(?:com|net|org)|test|invalid|example|localhost"
-    # Ends of files' names that are no top level domain.
+    # Ends of files' names that are not top-level domains.
     r"|avif|bmp|css|gif|heic|html?|ico|jpe?g|jsx?|json|pdf|php|png|svg|tiff?|webp|xml)$"
 )
 

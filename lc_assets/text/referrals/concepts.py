@@ -11,7 +11,7 @@ A phrase is a **concept** when it is among the best `TOP` of its text, or a name
 
 Every occurrence of a concept is a mention, also inside a longer one, but for concepts that occur
 nowhere else than inside one longer concept: these are one. "He", "she", "him", "her" and "his"
-mention the nearest name before them that is no day or month; "it" and "they" mention nothing.
+mention the nearest name before them that is not a day or month; "it" and "they" mention nothing.
 
 A word is **common** when more than ``max_df`` of a corpus's pieces contain it, and pieces of at
 least `LEAST_DOCUMENTS` documents: the hero of a novel is in all of its pieces and in no other's. A

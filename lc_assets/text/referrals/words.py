@@ -77,7 +77,7 @@ DATES = frozenset((*_DAYS, *_MONTHS))
 """Without months that are also names or other words; pronouns are in English too."""
 
 ADDRESS = re.compile(r"""(?:https?://|www\.)\S*[^\s.,;:!?)\]}'"]""")
-"""Addresses, whose parts are no words."""
+"""Addresses, whose parts are not words."""
 
 JOINED = 1
 """The word continues the run of the word before."""

@@ -160,7 +160,7 @@ class RuleSet:
                 "differ"
             )
 
-    # Made once for all documents. They are no fields, which would be part of fingerprints.
+    # Made once for all documents. They are not fields, which would be part of fingerprints.
     @cached_property
     def columns(self) -> frozenset[str]:
         """Names of the columns that the rules test."""
