@@ -183,13 +183,13 @@ PRESET = "referral-words-en.txt"
 LISTS = ("stop", "pronouns", "abbreviations")
 
 
-def read_special_words(path: Path | None = None) -> SpecialWords:
-    """Read the lists of a file, or of the preset without one.
+def read_special_words(path: str | Path = "") -> SpecialWords:
+    """Read the lists of a file, or without one those of the preset.
 
     Raises:
         BadInput: when it cannot be read, or is not as above; names the line.
     """
-    where = PRESET if path is None else str(path)
+    where = path or PRESET
     lists: dict[str, set[str]] = {name: set() for name in LISTS}
     now: set[str] | None = None
     for number, line in enumerate(
@@ -213,7 +213,7 @@ def read_special_words(path: Path | None = None) -> SpecialWords:
     return SpecialWords(**{name: frozenset(words) for name, words in lists.items()})
 
 
-def digest_of_words(path: Path | None = None) -> str:
+def digest_of_words(path: str | Path = "") -> str:
     """SHA-256 of the file, or of the preset.
 
     Raises:
@@ -222,10 +222,10 @@ def digest_of_words(path: Path | None = None) -> str:
     return hashlib.sha256(_content(path)).hexdigest()
 
 
-def _content(path: Path | None) -> bytes:
-    if path is None:
+def _content(path: str | Path) -> bytes:
+    if not path:
         return (resources.files("lc_assets") / "presets" / PRESET).read_bytes()
     try:
-        return path.read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: no readable file of words: {error.strerror}") from error

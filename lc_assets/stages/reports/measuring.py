@@ -31,7 +31,6 @@ from lc_assets.stages.reports.document_sets import (
 )
 from lc_assets.text.referrals.concepts import Background, Concepts, LexicalConcepts, pieces_of
 from lc_assets.text.referrals.referrals import count_referrals
-from lc_assets.text.referrals.words import SpecialWords
 
 SUFFIX = ".referrals.parquet"
 COMMON_FILE = "common_words.parquet"
@@ -97,7 +96,7 @@ def _background_file(task: ReferralTask) -> Path:
 
 def count_background(task: ReferralTask) -> Counts:
     """Count the pieces of one shard's documents."""
-    finder, found = LexicalConcepts(special_words(task.settings)), Background()
+    finder, found = LexicalConcepts(read_special_words(task.settings.words)), Background()
     for document in texts_of(task.shard, task.chosen):
         found.add(map(finder.words_in, pieces_of(document.text)))
     _write_words(_background_file(task), found, found.pieces)
@@ -128,11 +127,6 @@ def measure_shard(task: ReferralTask) -> Counts:
     )
 
 
-def special_words(settings: ReferralReportSettings) -> SpecialWords:
-    """The words that are not concepts, or have a special role."""
-    return read_special_words(Path(settings.words) if settings.words else None)
-
-
 @lru_cache(maxsize=4)
 def finder_of(settings: ReferralReportSettings, common: frozenset[str]) -> Concepts:
     """What finds concepts; the same object every time in a process.
@@ -140,7 +134,7 @@ def finder_of(settings: ReferralReportSettings, common: frozenset[str]) -> Conce
     Raises:
         BadInput: when the words or the pipeline cannot be read.
     """
-    special = dataclasses.replace(special_words(settings), common=common)
+    special = dataclasses.replace(read_special_words(settings.words), common=common)
     return spacy_concepts(settings.spacy, special) if settings.spacy else LexicalConcepts(special)
 
 

@@ -249,7 +249,7 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
         "scope": reports.scope,
         "sample": reports.sample,
         "max_df": reports.max_df,
-        "words_sha256": digest_of_words(Path(reports.words) if reports.words else None),
+        "words_sha256": digest_of_words(reports.words),
     } | ({"spacy": reports.spacy} if reports.spacy else {})
 
 
