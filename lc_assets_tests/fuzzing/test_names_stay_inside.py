@@ -55,7 +55,7 @@ def test_paths_of_data_are_refused(name):
     }
     assert capture_of(b"a)/ 20240518015810 " + json.dumps(said).encode()) == "path outside"
     if name:
-        with pytest.raises(CorruptFile, match="no path below"):
+        with pytest.raises(CorruptFile, match="not a path below"):
             listed_paths(f"a.warc.gz\n{name}\n".encode(), where="list")
     with pytest.raises(BadInput, match="is not a path of a file"):
         FileFact(name, 1, "0")

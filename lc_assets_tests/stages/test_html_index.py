@@ -669,7 +669,7 @@ def test_what_cannot_be_meant_is_said(filtered, tmp_path):
         place = tmp_path / "listed" / SNAPSHOT
         place.mkdir(parents=True, exist_ok=True)
         (place / "warc.paths.gz").write_bytes(gzip.compress(lies))
-        with pytest.raises(CorruptFile, match="no path below the crawl's root"):
+        with pytest.raises(CorruptFile, match="not a path below the crawl's root"):
             stage_named("html_index").build(over(filtered, tmp_path, tmp_path / "listed"), SNAPSHOT)
     for settings in ('index = "cdxj"', '[page_links]\nextractor = "paper"'):
         with pytest.raises(BadInput, match=r"links_from = wat with (html_index.index|page_links)"):

@@ -212,6 +212,6 @@ def test_lists_of_paths_hold_paths_below_the_root():
     ):
         with pytest.raises(CorruptFile, match=r"warc\.paths\.gz"):
             listed_paths(wrong, where=LISTS["warc"])
-    with pytest.raises(CorruptFile, match="no list of paths"):
+    with pytest.raises(CorruptFile, match="not a list of paths"):
         listed_paths(igzip.compress(bytes(MAX_LIST_BYTES + 1), 0), where="x")
     assert not is_inside("..")
