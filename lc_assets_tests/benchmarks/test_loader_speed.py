@@ -129,7 +129,7 @@ def test_most_of_the_time_is_decompression(frames, grid, batch_rows, context_tok
         f"per CPU-second, {bare:.0%} of bare decompression; {parts:.0%} of all that batches need, "
         f"which is {bare / parts:.0%} of it"
     )
-    assert parts > 0.7
+    assert parts > (0.8 if context_tokens > 1024 else 0.7)  # long rows come from several chunks
 
 
 def bare_batches(path, places, batch_rows, context_tokens):
