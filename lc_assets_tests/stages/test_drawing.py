@@ -11,7 +11,9 @@ from PIL import Image
 from PIL.ImageColor import getrgb
 
 from lc_assets.stages.reports.canvas import PAPER, SHADES, dashes, whole_ticks
+from lc_assets.stages.reports.document_sets import LONGPACK, NATURAL
 from lc_assets.stages.reports.drawing import bars, curves, histogram, timeline
+from lc_assets.stages.shown.reports import _by_distance
 
 
 def test_the_same_numbers_give_the_same_small_picture():
@@ -29,6 +31,15 @@ def test_the_same_numbers_give_the_same_small_picture():
 @pytest.mark.parametrize("heights", [{}, {"natural": 0.0}])
 def test_nothing_to_draw_is_drawn(heights):
     assert bars("Pairs", heights, unit="per token").startswith(b"\x89PNG")
+
+
+def test_packed_documents_longer_than_all_natural_ones_are_drawn():
+    """The figure of referrals has no natural figure for their lengths: no bar, not an error."""
+    line = {"distance": "1-32", "length_group": "0-4K", "figure": 0.5}
+    first = line | {"distance": "same sentence", "document_set": NATURAL}
+    packed = line | {"document_set": LONGPACK, "length_group": "128K-"}
+    plot = _by_distance([first, line | {"document_set": NATURAL}, packed])
+    assert plot.png().startswith(b"\x89PNG")
 
 
 LIGHT, DARK = "#ffffff", "#030615"

@@ -4,6 +4,7 @@ Some 5 kB each: they are stored in Dagster's event log and in data-set cards. Th
 the same bytes.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ def bars(
 
     Args:
         title: of the plot.
-        heights: value by name.
+        heights: value by name; NaN has no bar.
         unit: of the values.
         beside: a second value by name.
         names: legend of the two kinds of bars.
@@ -58,8 +59,9 @@ def bars(
         plot.text(plot.left - 5, top + 0.4 * step, label, "rm")
         for values, color in kinds:
             value = values.get(name, 0)
-            plot.box(plot.left, top, along.at(value), top + thick, color)
-            plot.text(along.at(value) + 3, top + thick / 2, counted_as(value), "lm", SMALL)
+            if not math.isnan(value):
+                plot.box(plot.left, top, along.at(value), top + thick, color)
+                plot.text(along.at(value) + 3, top + thick / 2, counted_as(value), "lm", SMALL)
             top += thick
     if not labels:
         plot.text(plot.left + 8, (plot.top + plot.bottom) / 2, "none", "lm")
