@@ -48,9 +48,6 @@ ALIKE = 2.0
 """Of one kind are documents that are at most so many times as long, on average."""
 LOOKED_AT, LOOKED_DOCUMENTS, LOOKED_CHARS = 4, 64, 4 << 20
 """Files of a partition, and of each first documents, or characters, that show how long they are."""
-CARD = "data_set_card"
-"""Its plots are drawn once, of however many documents: a line would be of noise."""
-CLOCK = time.perf_counter
 
 
 class Line(NamedTuple):
@@ -94,7 +91,12 @@ class Calibration:
 
 
 def calibrate(
-    context: BuildContext, snapshots: Sequence[str], *, at_once: int, seconds: float = SECONDS
+    context: BuildContext,
+    snapshots: Sequence[str],
+    *,
+    at_once: int,
+    seconds: float = SECONDS,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Calibration:
     """Measure builds of shards of each kind's largest partition.
 
@@ -103,6 +105,7 @@ def calibrate(
         snapshots: the partitions that are planned.
         at_once: how many workers the executor has; fewer shards would leave some idle.
         seconds: no build but the first ones begins that would probably end later.
+        clock: by which stages are measured.
 
     Raises:
         BadInput: when there are no files upstream.
@@ -121,15 +124,13 @@ def calibrate(
     lines, n_shards = dict[str, dict[str, Line]](), dict[str, int]()
     measured = sorted(filter(n_bytes.get, set(like.values())))
     for key in measured:
-        build = partial(_built, context, key)
+        build = partial(_built, context, key, clock)
         parts = list(_parts(build, drawn[key], at_once, seconds / len(measured)))
         n_shards[key] = len(parts[-1][0])
         lines[key] = {
             name: line_through([(_n_bytes(part), took_by[name]) for part, took_by in parts])
             for name in parts[0][1]
         }
-        if CARD in lines[key]:
-            lines[key][CARD] = Line(float(np.median([took_by[CARD] for _, took_by in parts])), 0.0)
     return Calibration(n_shards=n_shards, lines=lines, like=like, n_bytes=n_bytes)
 
 
@@ -217,7 +218,9 @@ def _parts(
         n_files *= 2
 
 
-def _built(context: BuildContext, key: str, files: Sequence[ShardFiles]) -> Took:
+def _built(
+    context: BuildContext, key: str, clock: Callable[[], float], files: Sequence[ShardFiles]
+) -> Took:
     """Build these shards of a partition; seconds by stage, but of `raw_snapshot`."""
     manifest, found = raw.manifest_of(list(files)), Took()
     seen = replace(raw.STAGE, outside={"upstream": lambda _context, _key: manifest})
@@ -229,9 +232,9 @@ def _built(context: BuildContext, key: str, files: Sequence[ShardFiles]) -> Took
                 continue
             for own in keys_of(stage, context.recipe, [key]):
                 with contextlib.suppress(NotPublished):  # it reads what no shard leads to
-                    begun = CLOCK()
+                    begun = clock()
                     stage.build(scratch, parse_snapshot(own))
-                    found[stage.name] = CLOCK() - begun
+                    found[stage.name] = clock() - begun
     return found
 
 

@@ -119,10 +119,9 @@ def foreseen_and_taken(
 
 def test_each_stage_takes_what_was_foreseen(context, tmp_path, monkeypatch):
     """A partition half as much again, at most; a stage four times."""
-    monkeypatch.setattr(calibrating, "CLOCK", time.process_time)
     monkeypatch.setattr(calibrating, "LEAST_PARTS", PARTS)
     keys, wrong = [f"{kind}-{times}" for kind in CHARS for times in TIMES], list[str]()
-    found = calibrate(context, keys, at_once=1, seconds=0.0)
+    found = calibrate(context, keys, at_once=1, seconds=0.0, clock=time.process_time)
     print(f"\ncalibrated by {found.n_shards}")
     for key in keys:
         print(f"| {key} | foreseen | taken, CPU-s | ratio |\n|---|---|---|---|")

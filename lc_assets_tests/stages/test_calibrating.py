@@ -4,6 +4,7 @@ not know.
 
 import math
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_parts_grow_from_a_shard_a_worker_until_time_or_shards_end(context, monk
     """The first build only warms up; three are measured at least."""
     built = []
 
-    def note(_context, _key, files):
+    def note(_context, _key, _clock, files):
         built.append(len(files))
         return {"filtered_documents": 2.0 + 3.0 * len(files)}
 
@@ -85,7 +86,7 @@ def test_each_source_is_foreseen_by_its_own_documents(tmp_path, monkeypatch):
     monkeypatch.setattr(
         calibrating,
         "_built",
-        lambda _, key, files: {"longcrawl": seconds[key] * calibrating._n_bytes(files)},
+        lambda _, key, _clock, files: {"longcrawl": seconds[key] * calibrating._n_bytes(files)},
     )
     context = tiny_context(tmp_path / "tiny", sources=sources)
     found = calibrate(context, ["pages-a", "pages-b", "books-a"], at_once=1)
@@ -107,13 +108,12 @@ def test_documents_of_other_lengths_are_measured_apart(tmp_path, monkeypatch):
     assert found.lines.keys() == {"b", "c", "d"}
 
 
-def test_the_card_costs_the_same_of_however_many_bytes(context, monkeypatch):
-    """What differs between its builds is noise."""
-    monkeypatch.setattr(
-        calibrating, "_built", lambda _, _key, files: {"data_set_card": float(len(files))}
+def test_stages_are_measured_by_the_clock_that_is_given(context):
+    """Each takes a tick of it, of however many shards."""
+    found = calibrate(
+        context, SNAPSHOTS[:1], at_once=1, seconds=0.0, clock=map(float, count()).__next__
     )
-    found = calibrate(context, SNAPSHOTS[:1], at_once=1, seconds=0.0)
-    assert found.lines[SNAPSHOTS[0]]["data_set_card"] == Line(2.0, 0.0)
+    assert set(found.lines[SNAPSHOTS[0]].values()) == {Line(1.0, 0.0)}
 
 
 def test_nothing_upstream_is_refused(tmp_path):
