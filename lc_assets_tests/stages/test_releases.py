@@ -37,6 +37,26 @@ def lake(lake_with_copies, tmp_path):
     return lake_with_copies.copy(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def once_released(lake_with_copies, tmp_path_factory):
+    """A lake that is released as v1; read only."""
+    found = lake_with_copies.copy(tmp_path_factory.mktemp("released"))
+    release(found.lake, "v1", found.context.recipe)
+    return found
+
+
+@pytest.fixture
+def released(once_released, tmp_path):
+    """A copy of it, to be changed."""
+    return once_released.copy(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def moved_on(once_released, tmp_path_factory):
+    """The same, in which other versions were published since; only releases are added to it."""
+    return change(once_released.copy(tmp_path_factory.mktemp("moved-on")))
+
+
 def all_rows(root, **named):
     return {split: open_rows(root, split, **named).read() for split in SPLITS}
 
@@ -56,21 +76,19 @@ def change(lake):
     return found
 
 
-def test_a_release_is_the_same_rows_for_ever(lake):
+def test_a_release_is_the_same_rows_for_ever(once_released, moved_on):
     """Other rows, another order, other mixes are published: opened by the release, every token is
     what it was.
     """
-    before = all_rows(lake.lake.root)
-    release(lake.lake, "v1", lake.context.recipe)
-    change(lake)
-    now, then = all_rows(lake.lake.root), all_rows(lake.lake.root, release="v1")
+    before, root = all_rows(once_released.lake.root), moved_on.lake.root
+    now, then = all_rows(root), all_rows(root, release="v1")
     assert any(
         now[split].shape != before[split].shape or (now[split] != before[split]).any()
         for split in SPLITS
     )
     for split in SPLITS:
         np.testing.assert_array_equal(then[split], before[split])
-    assert release_damage(lake.lake, "v1") == []
+    assert release_damage(moved_on.lake, "v1") == []
 
 
 def test_a_release_holds_order_grids_megatron_mixes_and_indices(lake):
@@ -99,16 +117,15 @@ def test_a_release_holds_order_grids_megatron_mixes_and_indices(lake):
     assert read_release(lake.lake, "v1") == found
 
 
-def test_a_name_is_given_once(lake):
+def test_a_name_is_given_once(once_released, moved_on):
     """The same versions again are the same release; others are refused, and the first stands."""
-    first = release(lake.lake, "v1", lake.context.recipe)
-    assert release(lake.lake, "v1", lake.context.recipe) == first
-    recipe = change(lake).context.recipe
+    first, recipe = read_release(once_released.lake, "v1"), moved_on.context.recipe
+    assert release(once_released.lake, "v1", once_released.context.recipe) == first
     with pytest.raises(BadInput, match="releases/v1.json: exists already"):
-        release(lake.lake, "v1", recipe)
-    assert read_release(lake.lake, "v1") == first
-    release(lake.lake, "v2", recipe)
-    assert release_names(lake.lake) == ["v1", "v2"]
+        release(moved_on.lake, "v1", recipe)
+    assert read_release(moved_on.lake, "v1") == first
+    release(moved_on.lake, "v2", recipe)
+    assert release_names(moved_on.lake) == ["v1", "v2"]
 
 
 def refused(lake, match):
@@ -194,73 +211,71 @@ def test_what_was_built_while_it_was_audited_is_not_released(lake, monkeypatch):
     assert release_names(lake.lake) == []
 
 
-def test_tracing_follows_the_release(lake):
+def test_tracing_follows_the_release(released):
     """Positions, samples and documents of the release, also when the published lake has others."""
-    release(lake.lake, "v1", lake.context.recipe)
-    before = [tracing.row_of_order(lake.lake, "train", position) for position in range(5)]
-    samples = [tracing.sample_of_mix(lake.lake, "by-tokens", number) for number in range(5)]
-    found = whereabouts.find(lake.lake, "document", id_of(OLD, ALONE_OLD))
-    change(lake)
-    pinned = lake_of_release(lake.lake, "v1")
+    lake = released.lake
+    before = [tracing.row_of_order(lake, "train", position) for position in range(5)]
+    samples = [tracing.sample_of_mix(lake, "by-tokens", number) for number in range(5)]
+    found = whereabouts.find(lake, "document", id_of(OLD, ALONE_OLD))
+    change(released)
+    pinned = lake_of_release(lake, "v1")
     assert [tracing.row_of_order(pinned, "train", position) for position in range(5)] == before
     assert [tracing.sample_of_mix(pinned, "by-tokens", number) for number in range(5)] == samples
     assert whereabouts.find(pinned, "document", id_of(OLD, ALONE_OLD)) == found != []
-    assert whereabouts.find(lake.lake, "document", id_of(OLD, ALONE_OLD)) == []
-    assert pinned.keys("token_grid") == lake.lake.keys("token_grid")
-    assert pinned.keys("filtered_documents") == lake.lake.keys("filtered_documents")
+    assert whereabouts.find(lake, "document", id_of(OLD, ALONE_OLD)) == []
+    assert pinned.keys("token_grid") == lake.keys("token_grid")
+    assert pinned.keys("filtered_documents") == lake.keys("filtered_documents")
 
 
-def test_a_partition_that_was_not_released_is_none_of_it(lake):
+def test_a_partition_that_was_not_released_is_none_of_it(released):
     """A mix that came later is not in the release, although the stage is pinned."""
-    release(lake.lake, "v1", lake.context.recipe)
-    pinned = lake_of_release(lake.lake, "v1")
+    pinned = lake_of_release(released.lake, "v1")
     assert pinned.partition("blended_mix", "another").current() is None
     assert pinned.keys("blended_mix") == ["by-tokens", "one-sided"]
 
 
-def test_damage_to_a_release_is_told(lake):
-    release(lake.lake, "v1", lake.context.recipe)
-    grid = lake.published(f"token_grid/{OLD}")
+def test_damage_to_a_release_is_told(released):
+    grid = released.published(f"token_grid/{OLD}")
     flipped(grid.home / "train.zarr/c/0/0")
-    (said,) = release_damage(lake.lake, "v1")
+    (said,) = release_damage(released.lake, "v1")
     assert said.startswith(f"token_grid/{OLD}/{grid.version}/train.zarr/c/0/0: digest")
-    order = lake.published("longcrawl/all").home / "receipt.json"
+    order = released.published("longcrawl/all").home / "receipt.json"
     content = order.read_bytes()
     order.write_bytes(content.replace(b'"measured": ', b'"measured":  '))
-    words = sorted(release_damage(lake.lake, "v1"))
+    words = sorted(release_damage(released.lake, "v1"))
     assert len(words) == 2
     assert words[0].startswith(f"{order}: its content does not match its checksum: build it again")
     order.write_bytes(content)
     (grid.home / "receipt.json").unlink()
-    (said,) = release_damage(lake.lake, "v1")
+    (said,) = release_damage(released.lake, "v1")
     assert said == f"release v1 pins token_grid/{OLD}/{grid.version}, which is gone"
     with pytest.raises(NotPublished):
-        open_rows(lake.lake.root, release="v1").read()
+        open_rows(released.lake.root, release="v1").read()
 
 
-def test_what_is_gone_says_why(lake):
-    release(lake.lake, "v1", lake.context.recipe)
-    order = lake.published("longcrawl/all")
+def test_what_is_gone_says_why(released):
+    order = released.published("longcrawl/all")
     publish_gone(
-        lake.lake, "v1", Gone(versions=[f"longcrawl/all/{order.version}"], reason="a court said so")
+        released.lake,
+        "v1",
+        Gone(versions=[f"longcrawl/all/{order.version}"], reason="a court said so"),
     )
     (order.home / "receipt.json").unlink()
     with pytest.raises(
         NotPublished,
         match=f"release v1 pins longcrawl/all/{order.version}, which is gone: a court said so",
     ):
-        open_rows(lake.lake.root, release="v1")
-    assert [note.reason for note in gone_of(lake.lake, "v1")] == ["a court said so"]
-    assert release_names(lake.lake) == ["v1"]
+        open_rows(released.lake.root, release="v1")
+    assert [note.reason for note in gone_of(released.lake, "v1")] == ["a court said so"]
+    assert release_names(released.lake) == ["v1"]
 
 
-def test_another_content_under_a_pinned_version_is_refused(lake):
-    release(lake.lake, "v1", lake.context.recipe)
-    order = lake.published("longcrawl/all")
+def test_another_content_under_a_pinned_version_is_refused(released):
+    order = released.published("longcrawl/all")
     other = msgspec.structs.replace(order.receipt, digest="0" * 64)
     write_receipt(order.home, with_checksum(other))
     with pytest.raises(Mismatch, match="pins longcrawl/all/.* it has 000000000000"):
-        open_rows(lake.lake.root, release="v1")
+        open_rows(released.lake.root, release="v1")
 
 
 def test_what_is_no_release_is_told(lake):
@@ -276,12 +291,10 @@ def test_what_is_no_release_is_told(lake):
         open_rows(lake.lake.root, release="v1")
 
 
-def test_a_release_is_opened_from_a_server(lake):
+def test_a_release_is_opened_from_a_server(once_released, moved_on):
     """By range requests, after other versions were published; a release that is none is told."""
-    before = all_rows(lake.lake.root)
-    release(lake.lake, "v1", lake.context.recipe)
-    change(lake)
-    with served(lake.lake.root) as (url, _, _):
+    before = all_rows(once_released.lake.root)
+    with served(moved_on.lake.root) as (url, _, _):
         for split in SPLITS:
             np.testing.assert_array_equal(open_rows(url, split, release="v1").read(), before[split])
         with pytest.raises(NotPublished, match="there is no such release"):
