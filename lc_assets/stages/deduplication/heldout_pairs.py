@@ -85,7 +85,7 @@ def write_heldout_pairs(context: BuildContext, staging: StagingFolder) -> Counts
         recipe.token_documents.privacy,
         shingles_of(recipe),
     )
-    return publish_pairs(staging.folder / TABLE, verified, paths, work, counted)
+    return publish_pairs(staging.folder / TABLE, verified, paths, counted)
 
 
 def _sides_of(keys: Path, recipe: Recipe) -> pa.Table:
@@ -206,7 +206,7 @@ STAGE = Stage(
     columns=NEAR_PAIRS,
     wanted=are_held_out,
     job="snapshot_documents",
-    kinds=("parquet", "duckdb"),
+    kinds=("parquet",),
     counted="pairs",
     write=write_heldout_pairs,
 )

@@ -10,8 +10,6 @@ documents are removed is decided in `lc_assets.stages.deduplication.removed_docu
 threshold costs no comparison.
 """
 
-# ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
-
 import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
@@ -19,7 +17,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.builds.inputs import made_from
@@ -33,15 +33,17 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import read_table, write_table
+from lc_assets.builds.tables import read_all, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
+from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.document_signatures import shingles_of
 from lc_assets.stages.deduplication.index import (
     BANDS,
     PLACE_BITS,
+    PLACES,
     ROWS,
     IndexedFile,
     bands_path,
@@ -49,8 +51,7 @@ from lc_assets.stages.deduplication.index import (
     indexed_files,
     shards_at,
 )
-from lc_assets.stages.deduplication.queries import parquet, queries
-from lc_assets.stages.deduplication.verification import Part, compared_pairs
+from lc_assets.stages.deduplication.verification import VERIFIED, Part, compared_pairs
 from lc_assets.stages.tokens.tokenized_text import (
     privacy_of,
     privacy_params,
@@ -81,6 +82,8 @@ their true similarity: by default the Jaccard index.
 
 TABLE = "near_pairs.parquet"
 REFUTED = "less alike than the floor"
+GROUP_PAIRS = 1 << 16
+"""Of a row group of the table."""
 COMPARED_AGAIN = 20
 """Number of pairs whose similarity the check recomputes."""
 
@@ -116,7 +119,7 @@ def write_near_duplicate_pairs(context: BuildContext, staging: StagingFolder) ->
             measure=settings.measure,
         )
         documents = [documents_path(file.folder, file.number) for file in files]
-        return publish_pairs(staging.folder / TABLE, tables, documents, work, counted)
+        return publish_pairs(staging.folder / TABLE, tables, documents, counted)
     write_table(staging.folder / TABLE, NEAR_PAIRS.empty_table())
     return Counts.of(0, {REFUTED: 0})
 
@@ -154,7 +157,7 @@ def _parts_of(
 
 
 def publish_pairs(
-    path: Path, tables: Sequence[Path], documents: Sequence[Path], work: Path, counted: Counts
+    path: Path, tables: Sequence[Path], documents: Sequence[Path], counted: Counts
 ) -> Counts:
     """Publish verified pairs as `NEAR_PAIRS`, sorted; count them.
 
@@ -162,22 +165,25 @@ def publish_pairs(
         path: the table.
         tables: the pairs, by number.
         documents: tables with the ids of the documents of every file, by place.
-        work: folder for scratch.
         counted: by `verified_pairs`.
     """
     extra = dict(counted.extra)
     n_seen, n_pairs = extra.pop("candidates"), extra.pop("verified")
-    named = " UNION ALL ".join(
-        f"SELECT file_row_number | {number << PLACE_BITS} AS number, id FROM {parquet([table])}"
-        for number, table in enumerate(documents)
-    )
-    with queries(work / "duckdb") as database:
-        database.do(f"CREATE VIEW documents AS {named}")
-        query = f"""
-            SELECT l.id AS a, r.id AS b, bands, similarity FROM {parquet(tables)} AS pairs
-            JOIN documents l ON l.number = pairs.a JOIN documents r ON r.number = pairs.b
-            ORDER BY 1, 2"""
-        database.publish(query, path, NEAR_PAIRS)
+    pairs = read_all(tables, VERIFIED)
+    numbers = np.union1d(pairs["a"].to_numpy(), pairs["b"].to_numpy())
+    cuts = np.searchsorted(numbers, np.arange(1, len(documents)) << PLACE_BITS)
+    ids = [pa.array([], pa.large_string())]  # together they may be more than 2 GiB
+    for file, ours in zip(documents, np.split(numbers & PLACES, cuts), strict=True):
+        if len(ours):
+            found = read_table(file, ["id"])["id"].take(pa.array(ours))
+            ids += found.cast(pa.large_string()).chunks
+    names = pa.concat_arrays(ids)
+    sides = [names.take(np.searchsorted(numbers, pairs[side].to_numpy())) for side in ("a", "b")]
+    named = pa.table([*sides, *pairs.columns[2:]], NEAR_PAIRS.names)
+    named = named.sort_by([("a", "ascending"), ("b", "ascending")])
+    with publish(path) as draft, pq.ParquetWriter(draft, NEAR_PAIRS, compression="zstd") as writer:
+        for start in range(0, n_pairs, GROUP_PAIRS):
+            writer.write_table(named.slice(start, GROUP_PAIRS).cast(NEAR_PAIRS))
     return Counts.of(n_pairs, {REFUTED: n_seen - n_pairs}, extra)
 
 
@@ -273,7 +279,7 @@ STAGE = Stage(
     checks=(the_pairs_add_up, pairs_are_as_alike_as_they_say),
     columns=NEAR_PAIRS,
     job="snapshot_documents",
-    kinds=("parquet", "duckdb"),
+    kinds=("parquet",),
     counted="pairs",
     write=write_near_duplicate_pairs,
 )
