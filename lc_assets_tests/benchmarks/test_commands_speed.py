@@ -112,9 +112,9 @@ TABLES = (JSON, ZSTD, DIGESTS)
     [
         (filtered, (*TABLES, RULES), 0.45),
         (measured, (JSON, SIGNALS, GZIP, DIGESTS), 0.6),
-        (removed, (*TABLES, MINHASH), 0.13),
-        (deduplicated, (*TABLES, MINHASH, GZIP), 0.2),
-        (signed, (*TABLES, RPV2_BITS), 0.5),
+        (removed, (*TABLES, MINHASH), 0.18),
+        (deduplicated, (*TABLES, MINHASH, GZIP), 0.22),
+        (signed, (*TABLES, RPV2_BITS), 0.6),
         (tokenized, (*TABLES, BPE), 0.25),
     ],
     ids=[

@@ -6,6 +6,7 @@ import contextlib
 import json
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -184,6 +185,24 @@ def test_a_text_is_sketched_and_digested_once(tmp_path, monkeypatch):
         assert sum(again) == 2 * (keying.DIGESTS_AGAIN + (0 if near else made.counts.kept))
         again.clear()
     assert made_of[False] == made_of[True]
+
+
+def test_every_digest_is_compared_with_that_of_signing(tmp_path, monkeypatch):
+    """Also one of a text that is not read again."""
+    monkeypatch.setattr(keying, "DIGESTS_AGAIN", 0)
+    context = tiny_context(tmp_path, upstream=tiny_upstream(tmp_path / "upstream"))
+    for name in ("raw_snapshot", "filtered_documents", "document_signatures", "document_keys"):
+        made = stage_named(name).build(context, SNAPSHOT).published
+    checked = check_input_of(context.lake, made)
+    assert keying.the_documents_are_those_filtered(checked).passed
+    path = made.folder / keying.DOCUMENTS_FILE
+    table = pq.read_table(path)
+    digests = table["tokenized_digest"].to_pylist()
+    digests[len(digests) // 2] = digests[0]
+    place = table.schema.get_field_index("tokenized_digest")
+    path.unlink()
+    pq.write_table(table.set_column(place, "tokenized_digest", pa.array(digests)), path)
+    assert not keying.the_documents_are_those_filtered(checked).passed
 
 
 def test_texts_are_keyed_once(tmp_path, monkeypatch):
