@@ -182,26 +182,36 @@ def test_a_text_is_sketched_and_digested_once(tmp_path, monkeypatch):
             pq.read_table(folder / keying.DOCUMENTS_FILE),
             (folder / keying.SKETCHES_FILE).read_bytes(),
         )
-        assert sum(again) == 2 * (keying.DIGESTS_AGAIN + (0 if near else made.counts.kept))
+        n_again, n_made = keying.DIGESTS_AGAIN, made.counts.kept
+        assert sum(again) == (n_again if near else 2 * (n_again + n_made))
         again.clear()
     assert made_of[False] == made_of[True]
 
 
-def test_every_digest_is_compared_with_that_of_signing(tmp_path, monkeypatch):
-    """Also one of a text that is not read again."""
+def test_every_digest_and_sketch_is_compared_with_those_of_signing(tmp_path, monkeypatch):
+    """Also those of a text that is not read again."""
     monkeypatch.setattr(keying, "DIGESTS_AGAIN", 0)
     context = tiny_context(tmp_path, upstream=tiny_upstream(tmp_path / "upstream"))
     for name in ("raw_snapshot", "filtered_documents", "document_signatures", "document_keys"):
         made = stage_named(name).build(context, SNAPSHOT).published
     checked = check_input_of(context.lake, made)
     assert keying.the_documents_are_those_filtered(checked).passed
-    path = made.folder / keying.DOCUMENTS_FILE
-    table = pq.read_table(path)
+    listed, sketched = (
+        made.folder / name for name in (keying.DOCUMENTS_FILE, keying.SKETCHES_FILE)
+    )
+    table, sketches = pq.read_table(listed), np.load(sketched)
     digests = table["tokenized_digest"].to_pylist()
-    digests[len(digests) // 2] = digests[0]
+    middle = len(digests) // 2
+    other = [*digests[:middle], digests[0], *digests[middle + 1 :]]
     place = table.schema.get_field_index("tokenized_digest")
-    path.unlink()
-    pq.write_table(table.set_column(place, "tokenized_digest", pa.array(digests)), path)
+    listed.unlink()
+    pq.write_table(table.set_column(place, "tokenized_digest", pa.array(other)), listed)
+    assert not keying.the_documents_are_those_filtered(checked).passed
+    pq.write_table(table, listed)
+    assert keying.the_documents_are_those_filtered(checked).passed
+    sketches[middle, 0] += 1
+    sketched.unlink()
+    np.save(sketched, sketches)
     assert not keying.the_documents_are_those_filtered(checked).passed
 
 

@@ -45,6 +45,7 @@ from lc_assets.builds.lookups import (
     LINES_AT_ONCE,
     KeyedTable,
     keys_in,
+    parts_of,
     read_some,
     regrouped,
     write_keyed,
@@ -94,6 +95,7 @@ from lc_assets.stages.documents.keyed_texts import (
     identity_of,
     with_digests,
     with_published,
+    with_sketches,
     without_sketches,
 )
 from lc_assets.stages.tokens.tokenized_text import privacy_params
@@ -255,27 +257,31 @@ def keyed_documents(lake: Lake, snapshot: str) -> KeyedTable | None:
 
 
 def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
-    """The index lists every filtered document once with unchanged values, and with the digests that
-    were made of its text as it was signed, if it was; the first texts of some shards are read again
-    to compare digests and sketches, which go with their line wherever that goes.
+    """The index lists every filtered document once with unchanged values, and with the digests and
+    sketches that were made of its text as it was signed, if it was; the first texts of some shards
+    are read again to compare digests, and sketches that were made here.
     """
     filtered = check_input.only_input("filtered_documents")
     signed = [it for it in check_input.inputs.values() if it.stage == "document_signatures"]
     known = signed[0].only(f"*{MINHASH_SUFFIX}") if signed else None
     path, files = check_input.folder / DOCUMENTS_FILE, documents_files(filtered.folder)
     n_listed, n_standing = count_lines(path), filtered.receipt.counts.kept
-    listed = pa.schema([KEYED.field(name) for name in (*IDENTITY, *(_OF_TEXT if known else ()))])
+    names, same, sketches = (*IDENTITY, *(_OF_TEXT if known else ())), n_listed == n_standing, None
+    if "sketches" in check_input.fingerprint.params:
+        sketches = read_npy(check_input.folder / SKETCHES_FILE)
+        same = same and sketches.shape == (n_listed, SKETCH_HASHES)
+    listed, parts = pa.schema([KEYED.field(name) for name in names]), parts_of(path, names)
+    if known and sketches is not None:
+        listed, parts = listed.append(SKETCH), with_sketches(parts, sketches)
     shards = [(file, signatures_of(file, known) if known else None) for file in files]
     standing = by_workers(check_input, partial(identity_of, listed), shards)
-    same = n_listed == n_standing and are_listed(path, standing, listed)
+    same = same and are_listed(parts, standing, listed)
     places = first_of_each([n for n, _ in standing], DIGESTS_AGAIN) if same else []
     schema = pa.schema([KEYED.field(name) for name in ("id", *_OF_TEXT)])
     stated = {line.pop("id"): line for line in read_some(path, places, schema.names)}
-    if "sketches" in check_input.fingerprint.params:
+    if sketches is not None and not known:
         schema = schema.append(SKETCH)
-        sketches = read_npy(check_input.folder / SKETCHES_FILE)
-        same = same and sketches.shape == (n_listed, SKETCH_HASHES)
-        for place, line in zip(places, stated.values(), strict=True) if same else ():
+        for place, line in zip(places, stated.values(), strict=True):
             line[SKETCH.name] = sketches[place].tobytes()
     params, digests = check_input.fingerprint.params, dict[str, dict[str, Any]]()
     again = partial(digests_again, chosen=set(stated), schema=schema, params=params)

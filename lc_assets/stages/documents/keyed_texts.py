@@ -127,6 +127,16 @@ def without_sketches(parts: Iterable[pa.Table], sketches: list[UInt64s]) -> Iter
         yield part.select([name for name in part.column_names if name != SKETCH.name])
 
 
+def with_sketches(parts: Iterable[pa.Table], sketches: UInt64s) -> Iterator[pa.Table]:
+    """The parts of a table of documents, each with its documents' sketches."""
+    begin = 0
+    for part in parts:
+        found = pa.py_buffer(sketches[begin : begin + part.num_rows])
+        column = pa.Array.from_buffers(SKETCH.type, part.num_rows, [None, found])
+        yield part.append_column(SKETCH, column)
+        begin += part.num_rows
+
+
 def by_line(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Tables of shards, each by its lines; documents with ids of their own stay in the order of
     their file.
@@ -149,9 +159,13 @@ def identity_of(schema: pa.Schema, shard: tuple[Path, Path | None]) -> tuple[int
     return table.num_rows, _digest_of(table)
 
 
-def are_listed(path: Path, shards: Iterable[tuple[int, str]], schema: pa.Schema) -> bool:
-    """Whether a table begins with the documents of `identity_of`, a shard behind the other."""
-    parts, waiting = parts_of(path, schema.names), schema.empty_table()
+def are_listed(
+    parts: Iterator[pa.Table], shards: Iterable[tuple[int, str]], schema: pa.Schema
+) -> bool:
+    """Whether a table of a schema, given in parts, begins with the documents of `identity_of`, a
+    shard behind the other.
+    """
+    waiting = schema.empty_table()
     for n_lines, digest in shards:
         while waiting.num_rows < n_lines and (part := next(parts, None)) is not None:
             waiting = pa.concat_tables([waiting, part])
