@@ -165,14 +165,14 @@ def has_valid_checksum(content: bytes) -> bool:
     return content == as_written and fields.get("checksum") == digest_of(fields | {"checksum": ""})
 
 
-def decode_json(path: Path, kind: type[T], *, called: str = "") -> T:
-    """Read a JSON file as a value of type ``kind``, which messages call ``called``.
+def decode_json(path: Path, kind: type[T]) -> T:
+    """Read a JSON file as a value of type ``kind``.
 
     Raises:
         CorruptFile: when it is missing, is not JSON or lacks a field.
     """
     try:
-        return decode_bytes(path.read_bytes(), kind, path, called=called)
+        return decode_bytes(path.read_bytes(), kind, path)
     except FileNotFoundError as error:
         raise CorruptFile(f"{path}: is missing") from error
 

@@ -141,11 +141,11 @@ def tick_upstream(bench: Bench) -> Measured:
 
     def look() -> int:
         found = watching.survey(
-            made.MadeUpUpstream(bench.scale),
+            made.MadeUpUpstream(bench.scale),  # type: ignore[arg-type]
             RECIPE.raw_snapshot,
             known=bench.scale.snapshots,
             begun=(),
-        )  # type: ignore[arg-type]
+        )
         assert len(found.states) == len(bench.scale.snapshots)
         return len(found.states) * bench.scale.n_shards * len(made.BUCKETS) * len(made.SHARD_BYTES)
 
