@@ -30,8 +30,8 @@ def kept_columns(
 ) -> tuple[dict[str, list[Any]], list[int]]:
     """The columns of some documents, given with their lines, and the characters of each text.
 
-    Texts are in UTF-8; those of the documents are released. Columns that are measured late are not
-    among them.
+    Texts beyond ASCII are in UTF-8, in which they take less memory; those of the documents are
+    released. Columns that are measured late are not among them.
     """
     rows = [part.row_of[line] for line, _ in documents]
     found = [document for _, document in documents]
@@ -47,7 +47,7 @@ def kept_columns(
     n_chars = list(map(len, texts))
     for at, document in enumerate(found):
         release_text(document)
-        texts[at] = texts[at].encode()
+        texts[at] = texts[at] if texts[at].isascii() else texts[at].encode()
     if task.perplexity:
         published = [document.perplexity for document in found]
         kept.setdefault(PERPLEXITY, [nan if it is None else it for it in published])
