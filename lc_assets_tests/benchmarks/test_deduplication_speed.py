@@ -232,5 +232,5 @@ def test_twenty_million_documents_in_bounded_memory(tmp_path):
     print(f"\n{MILLIONS} million documents: {found}")
     assert found["peak_rss_mb"] < MOST_MEMORY_MB
     assert found["pair_precision"] == found["removal_precision"] == 1
-    assert found["removal_recall"] > 0.97
+    assert found["removal_recall"] > 0.96
     assert found["candidates"] == found["verified"] + found["refuted"]
