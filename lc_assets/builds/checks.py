@@ -105,11 +105,11 @@ def evenly_spaced(n_items: int, most: int) -> list[int]:
 
 
 def an_eighth(columns: range, chunk_tokens: int, number: int) -> range:
-    """An eighth of an array's columns, in whole chunks: the ``number``-th, counted round and round.
+    """One eighth of an array's columns, in whole chunks; ``number`` says which, modulo their count.
 
-    A check of copied rows compares one: a row that is another's, or begins elsewhere, differs in
-    each. An error in some columns of one file may be missed; ``lc audit`` compares all, and damage
-    after the writing is found by the files' checksums.
+    A check of copied rows compares only this: a row of another document, or one that begins
+    elsewhere, differs in every eighth. An error confined to the other columns of a file is missed;
+    ``lc audit`` compares all columns, and checksums find damage after writing.
 
     >>> an_eighth(range(65_536), 1024, 9), an_eighth(range(40), 64, 9)
     (range(8192, 16384), range(0, 40))
@@ -120,8 +120,8 @@ def an_eighth(columns: range, chunk_tokens: int, number: int) -> range:
 
 
 def first_of_each(counts: Sequence[int], most: int) -> list[int]:
-    """Indices of at most ``most`` items that are the first ones of parts, which are evenly chosen;
-    how many items each part has is given.
+    """Indices of at most ``most`` items: the first ones of evenly spaced parts, which have
+    ``counts`` items each.
 
     >>> first_of_each([2, 0, 9], 3), first_of_each([5, 5, 5], 2), first_of_each([], 2)
     ([0, 2, 3], [0, 10], [])
