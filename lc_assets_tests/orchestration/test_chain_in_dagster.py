@@ -350,9 +350,10 @@ def test_a_failed_audit_fails_the_run_and_publishes_nothing(location, monkeypatc
     """
     location.run("snapshot", NEW)
     before = location.lake.partition("filtered_documents", NEW).require()
+    wrong = {"id": "2023-06/0000/en_head.json.gz/0", "raw_content": "x"}
     monkeypatch.setattr(
         "lc_assets.stages.documents.kept_lines.described",
-        lambda *_: {"id": "2023-06/0000/en_head.json.gz/0", "raw_content": "x"},
+        lambda records, *_: {name: [of] * len(records) for name, of in wrong.items()},
     )
     location.change_recipe(
         filtered_documents=msgspec.structs.replace(location.recipe.filtered_documents, min_words=41)

@@ -454,9 +454,10 @@ def test_an_audit_that_fails_is_not_repeated_not_even_by_night(built, monkeypatc
     """The very version that was refused is not made again by any machine; `lc plan` says where it
     lies.
     """
+    wrong = {"id": f"{NEW}/0000/en_head.json.gz/0", "raw_content": "x"}
     monkeypatch.setattr(
         "lc_assets.stages.documents.kept_lines.described",
-        lambda *_: {"id": f"{NEW}/0000/en_head.json.gz/0", "raw_content": "x"},
+        lambda records, *_: {name: [of] * len(records) for name, of in wrong.items()},
     )
     built.change_recipe(filtered_documents=filtering_with(built, min_words=41))
     built.settle()
