@@ -200,8 +200,7 @@ class Stage:
     Attributes:
         name: shared by the module, asset, lake folder, recipe section and plan.
         description: one sentence for the UI and the README.
-        code_version: incremented by hand whenever the same inputs and settings would give different
-            bytes.
+        code_version: incremented by hand when equal inputs and settings would give other bytes.
         reads: the names of the upstream stages, and which of their partitions.
         params: maps a recipe and a key to all settings that affect the bytes, as plain values.
         checks: run on the staging folder before publishing, and as Dagster asset checks.
@@ -220,11 +219,11 @@ class Stage:
         group: asset group in the UI.
         job: the job that builds it with other stages; empty for none.
         pool: concurrency pool; None for stages that take negligible time.
+        grows: whether it takes longer the more data there are; `lc plan --calibrate` asks.
         kinds: file kinds shown in the UI.
         counted: the unit of its counts.
         columns: of the table that it publishes, if it is one.
-        sharding: how its versions divide into shards that newer versions can reuse; None if they do
-            not.
+        sharding: how its versions divide into shards that newer ones reuse; None if they do not.
         early_cutoff: whether rebuilt partitions are usually unchanged, so that stages that read one
             wait for the result instead of being built in the same run.
         cited: what the files state of an input's receipt beside its content, such as its version:
@@ -251,6 +250,7 @@ class Stage:
     group: str = "documents"
     job: str = ""
     pool: Pool | None = WORKERS
+    grows: bool = True
     kinds: tuple[str, ...] = ("parquet",)
     counted: str = "documents"
     columns: pa.Schema | None = None

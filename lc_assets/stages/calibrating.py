@@ -32,7 +32,7 @@ from lc_assets.randomness import keyed_u64
 from lc_assets.records import record
 from lc_assets.sources.opening import file_source
 from lc_assets.sources.settings import source_name
-from lc_assets.stages.catalogue import STAGES
+from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.costing import Cost
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.documents.file_records import file_records
@@ -128,7 +128,7 @@ def calibrate(
         parts = list(_parts(build, drawn[key], at_once, seconds / len(measured)))
         n_shards[key] = len(parts[-1][0])
         lines[key] = {
-            name: line_through([(_n_bytes(part), took_by[name]) for part, took_by in parts])
+            name: _line(name, [(_n_bytes(part), took_by[name]) for part, took_by in parts])
             for name in parts[0][1]
         }
     return Calibration(n_shards=n_shards, lines=lines, like=like, n_bytes=n_bytes)
@@ -174,6 +174,12 @@ def _length(context: BuildContext, key: str, files: Sequence[ShardFiles]) -> flo
                 if sum(lengths) - n_before > LOOKED_CHARS:
                     break
     return sum(lengths) / max(len(lengths), 1)
+
+
+def _line(stage: str, points: Sequence[tuple[float, float]]) -> Line:
+    if stage_named(stage).grows:
+        return line_through(points)
+    return Line(float(np.median([seconds for _, seconds in points])), 0.0)
 
 
 def line_through(points: Sequence[tuple[float, float]]) -> Line:

@@ -115,7 +115,7 @@ TABLES = (JSON, ZSTD, DIGESTS)
         (removed, (*TABLES, MINHASH), 0.18),
         (deduplicated, (*TABLES, MINHASH, GZIP), 0.22),
         (signed, (*TABLES, RPV2_BITS), 0.6),
-        (tokenized, (*TABLES, BPE), 0.33),
+        (tokenized, (*TABLES, BPE), 0.28),
     ],
     ids=[
         "filter --rules gopher-paper",

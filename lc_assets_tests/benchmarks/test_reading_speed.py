@@ -112,7 +112,7 @@ def test_a_language_shows_early():
     """MB of documents' text per CPU-second, against the same model on all of it."""
     predict = open_language_model().predict
     texts = list(crawl_texts(N_CHARS))
-    fast, found = cpu_seconds(lambda _: [language_of(text, predict).language for text in texts])
+    fast, found = cpu_seconds(lambda _: [language_of(text, predict)[0] for text in texts])
     slow, wanted = cpu_seconds(lambda _: [predict(one_line(text))[0] for text in texts], rounds=1)
     agree = sum(map(str.__eq__, found, wanted)) / len(texts)
     say("language_of", sum(map(len, texts)) / 1e6, "MB of text", fast, whole_text=slow)

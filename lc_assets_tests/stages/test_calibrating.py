@@ -116,6 +116,15 @@ def test_stages_are_measured_by_the_clock_that_is_given(context):
     assert set(found.lines[SNAPSHOTS[0]].values()) == {Line(1.0, 0.0)}
 
 
+def test_a_stage_that_does_not_grow_has_no_cost_per_byte(context, monkeypatch):
+    """Whatever noise is in its measurements; another's are fitted by a line."""
+    ticks = count(1)
+    took = {"data_set_card", "token_grid"}
+    monkeypatch.setattr(calibrating, "_built", lambda *_: dict.fromkeys(took, float(next(ticks))))
+    lines = calibrate(context, SNAPSHOTS[:1], at_once=1, seconds=0.0).lines[SNAPSHOTS[0]]
+    assert lines["data_set_card"].per_byte == 0 < lines["token_grid"].per_byte
+
+
 def test_nothing_upstream_is_refused(tmp_path):
     context = replace(tiny_context(tmp_path), lake=Lake(tmp_path / "lake"))
     with pytest.raises(BadInput, match="no files upstream"):

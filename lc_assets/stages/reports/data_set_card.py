@@ -252,6 +252,7 @@ STAGE = Stage(
     counted="rows",
     write=write_data_set_card,
     pool=None,
+    grows=False,  # its plots have as many points whatever the data set's size
     cited=lambda published: [published.version, published.receipt.libraries],
 )
 """The data sheet."""
