@@ -133,7 +133,7 @@ class MegatronWriter:
                 f"{self._path}: documents of {shortest:,} to {longest:,} ids, "
                 f"{sum(lengths):,} together, in {n_ids:,} ids"
             )
-        if len(parts) > 1 and n_ids < COPIED_BYTES:
+        if len(parts) > 1 and n_ids * self._dtype.itemsize < COPIED_BYTES:
             parts = [np.concatenate(parts)]
         for ids in [as_dtype(part, self._dtype) for part in parts]:
             self._write(ids)

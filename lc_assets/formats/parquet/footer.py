@@ -26,8 +26,8 @@ which a server may send only as a whole.
 MOST_FOOTER_BYTES = 16 << 20
 REMEMBERED_BYTES = 16 << 10
 REMEMBERED = 1024
-"""Footers that are kept, about 10 kB each, and how long they may be: stages open a table several
-times, and each next one those of all shards again.
+"""Footers that are kept, about 10 kB each, and how long they may be: a stage opens a table several
+times, and the next stage opens those of all shards again.
 """
 
 MOST_NESTED = 32

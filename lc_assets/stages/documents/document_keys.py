@@ -9,7 +9,7 @@ The stage reads every text once, for its digests and its sketch, unless these ar
 file                   what
 =====================  =============================================================================
 ``documents.parquet``  a line per filtered document, by shard and line: `tables.KEYED`, and the
-values judged
+                       values judged
 ``document_key.npy``   keys of all kinds (`lc_assets.text.links.addresses`), see
                        `lc_assets.formats.key_index`
 ``document_place.npy`` which line of ``documents.parquet`` each key is of
@@ -34,7 +34,6 @@ from lc_assets.builds.check_runs import by_workers
 from lc_assets.builds.checks import (
     DocumentsTask,
     documents_files,
-    files_holding,
     first_of_each,
     reads_all_upstream_documents,
 )
@@ -91,7 +90,7 @@ from lc_assets.stages.documents.keyed_texts import (
     are_listed,
     are_sketched,
     by_line,
-    digests_again,
+    differing,
     identity_of,
     with_digests,
     with_published,
@@ -283,11 +282,7 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
         schema = schema.append(SKETCH)
         for place, line in zip(places, stated.values(), strict=True):
             line[SKETCH.name] = sketches[place].tobytes()
-    params, digests = check_input.fingerprint.params, dict[str, dict[str, Any]]()
-    again = partial(digests_again, chosen=set(stated), schema=schema, params=params)
-    for of in by_workers(check_input, again, files_holding(stated, files)):
-        digests |= of
-    wrong = [name for name, found in stated.items() if digests.get(name) != found]
+    wrong = differing(check_input, files, stated, schema)
     return CheckResult(
         passed=same and not wrong,
         message=f"{n_listed:,} listed of {n_standing:,} filtered"

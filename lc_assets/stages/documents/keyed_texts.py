@@ -3,7 +3,8 @@ the order of its lines.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,12 @@ import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Booleans, Bytes, Int64s, UInt64s
+from lc_assets.builds.check_runs import by_workers
+from lc_assets.builds.checks import files_holding
 from lc_assets.builds.lookups import LINES_AT_ONCE, parts_of, regrouped
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.stage import CheckInput
 from lc_assets.builds.tables import KEYED, read_table
 from lc_assets.stages.tokens.tokenized_text import (
     SomeTexts,
@@ -73,7 +77,23 @@ def with_digests(
         del texts
 
 
-def digests_again(
+def differing(
+    check_input: CheckInput,
+    files: Sequence[Path],
+    stated: Mapping[str, Mapping[str, Any]],
+    schema: pa.Schema,
+) -> list[str]:
+    """Ids of those documents whose texts, read again, give other values of a schema's columns than
+    those stated.
+    """
+    params, found = check_input.fingerprint.params, dict[str, dict[str, Any]]()
+    again = partial(_read_again, chosen=set(stated), schema=schema, params=params)
+    for of in by_workers(check_input, again, files_holding(stated, files)):
+        found |= of
+    return [name for name, values in stated.items() if found.get(name) != values]
+
+
+def _read_again(
     documents: Path, chosen: set[str], schema: pa.Schema, params: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """What `with_digests` makes of some documents of a shard, by id, with the settings of a
