@@ -1,10 +1,11 @@
 """The parts of a snapshot's chain that nothing spares: each by itself, over what a built lake holds,
-without tables, checks and digests around it. And what one pass per shard would spare.
+without tables and checks around it. And what one pass per shard would spare.
 """
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from isal import igzip
@@ -21,6 +22,7 @@ from lc_assets.formats.arrays.chunks import padded, plan_rows
 from lc_assets.formats.arrays.flat import BLOSC, CHUNK, FILL
 from lc_assets.formats.arrays.grid import GridReader, encode_shard, plan_bands
 from lc_assets.formats.tokenizers.named import tokenizer_of
+from lc_assets.lake.digests import crc32_of_file, fact_of
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.tokens.tokenized_text import read_texts
 from lc_assets.text.duplicates.minhash import FAST, MinHashScheme, signatures_each
@@ -30,10 +32,11 @@ from lc_assets.vocabulary import SPLITS, SnapshotId
 from lc_assets_tests.benchmarks.timing import by_turns
 
 PAGE_BYTES = 1 << 20
-GUNZIP, ZSTD, MINHASH, BPE, ROWS, FLAT, AGAIN = (
-    *("gunzip", "zstd of kept texts", "MinHash", "BPE", "coding of rows"),
-    *("coding of the flat copy", "reading kept texts again"),
+GUNZIP, JSON, ZSTD, MINHASH, BPE, ROWS, FLAT, DIGESTS, AGAIN = (
+    *("gunzip", "JSON", "zstd of kept texts", "MinHash", "BPE", "coding of rows"),
+    *("coding of the flat copy", "SHA-256 and CRC-32 of files", "reading kept texts again"),
 )
+CODED = (GUNZIP, ZSTD, MINHASH, BPE, ROWS, FLAT)
 PREFIXES = {
     "filtered": (
         ("raw_snapshot", "filtered_documents"),
@@ -43,9 +46,19 @@ PREFIXES = {
         ("raw_snapshot", "filtered_documents", "token_documents", "token_grid"),
         (GUNZIP, ZSTD, BPE, ROWS),
     ),
-    "the whole chain": ((), (GUNZIP, ZSTD, MINHASH, BPE, ROWS, FLAT)),
+    "the whole chain": ((), CODED),
+    "the same, and what is promised": ((), (*CODED, JSON, DIGESTS)),
+    "the same, and one stage after the other": ((), (*CODED, JSON, DIGESTS, AGAIN)),
 }
-"""Stages of the chain, by default all, and the parts that they cannot do without."""
+"""Stages of the chain, by default all, and the parts that they cannot do without: codecs and kernels;
+that every record is parsed and every file verified; that each stage reads what the last one wrote.
+"""
+
+
+class Line(msgspec.Struct):
+    """What is read of a record, of which the whole must be JSON."""
+
+    raw_content: str = ""
 
 
 def bare_parts(
@@ -59,6 +72,9 @@ def bare_parts(
         snapshot: of RedPajama-V2.
         gz: the snapshot's gzipped files.
     """
+    lines = msgspec.json.Decoder(Line)
+    contents = [igzip.decompress(path.read_bytes()) for path in gz]
+    written = [path for path in lake.root.rglob("*") if path.is_file()]
     filtered = lake.partition("filtered_documents", snapshot).require()
     kept = documents_files(filtered.folder)
     facts = {fact.path: fact for fact in filtered.receipt.files}
@@ -89,10 +105,17 @@ def bare_parts(
             for line in read_lines(path, [*IDENTITY, "raw_content"], utf8="raw_content"):
                 del line
 
+    def digest() -> None:
+        """Of all files, and once more the CRC-32 of those that a stage reads."""
+        for path in (*gz, *written):
+            fact_of(path.parent, path.name)
+            crc32_of_file(path)
+
     works: dict[str, Callable[[], object]] = {GUNZIP: lambda: sum(map(unpacked, gz))}
     works |= {BPE: lambda: encode_texts(texts, recipe.token_documents)}
     works |= {ZSTD: lambda: compress_texts(texts), MINHASH: lambda: sign_texts(texts)}
-    works |= {ROWS: code, FLAT: code_flat, AGAIN: read_again}
+    works |= {ROWS: code, FLAT: code_flat, AGAIN: read_again, DIGESTS: digest}
+    works |= {JSON: lambda: [lines.decode_lines(content) for content in contents]}
     return by_turns(1, works)
 
 
