@@ -159,13 +159,16 @@ class FileSource:
         found = {path: marks.get(f"/{path}") for path in paths}
         return short(digest_of([*size, found] if size else found))
 
-    def documents(self, path: str, scratch: Path) -> Iterator[tuple[int, CorpusDocument | Unread]]:
+    def documents(
+        self, path: str, scratch: Path, fields: frozenset[str] | None = None
+    ) -> Iterator[tuple[int, CorpusDocument | Unread]]:
         """Documents of one file with their 0-based numbers; a document that cannot be read is
         replaced by the reason.
 
         Args:
             path: relative to the source's root; may name a range of lines.
             scratch: folder for a local copy of a remote file.
+            fields: of the records, as `lc_assets.formats.corpora.reading.read_corpus` takes them.
 
         Raises:
             CorruptFile: when the file is missing or its container is damaged.
@@ -178,6 +181,7 @@ class FileSource:
             text_field=self.settings.text_field or None,
             id_field=self.settings.id_field or None,
             quality=self.settings.quality,
+            fields=fields,
         )
         with self.local_copy(path, scratch) as file:
             if self.settings.reader:
@@ -317,16 +321,14 @@ def source_of_files(files: Iterable[Path]) -> SourceSettings:
     )
 
 
-def own_id(
-    document: CorpusDocument | Unread, seen: set[str], shard: Shard, before: str = ""
-) -> str:
+def own_id(document: CorpusDocument | Unread, seen: set[str], tag: str, before: str = "") -> str:
     """A record's own id, if it is valid after ``before`` and unique so far in the file; ``seen`` is
-    updated. A document id of the same shard, as in a lake's documents, loses the shard's tag.
+    updated. A document id that begins with the shard's ``tag/``, as in a lake, loses it.
     """
     own = document.own_id if isinstance(document, CorpusDocument) else ""
     if not own or own in seen:
         return ""
-    bare = own.removeprefix(f"{shard.tag}/")
+    bare = own.removeprefix(tag)
     is_usable = usable_own_id(bare) and (not before or usable_own_id(f"{before}{bare}"))
     if not (is_usable or (bare != own and is_line_id(bare))):
         return ""

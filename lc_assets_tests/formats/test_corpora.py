@@ -18,13 +18,8 @@ from lc_assets.formats.corpora.containers import (
     Unread,
     write_corpus,
 )
-from lc_assets.formats.corpora.reading import (
-    KNOWN,
-    corpus_files,
-    document_of,
-    read_corpus,
-    text_lengths,
-)
+from lc_assets.formats.corpora.json_lines import KNOWN, document_of, text_lengths
+from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets_tests.memory import added
 
 RECORDS = [

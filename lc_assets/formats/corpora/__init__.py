@@ -23,6 +23,7 @@ module           contents
                  zstd; writing JSON lines
 ``parquet``      rows
 ``crawls``       WET and WARC records
-``reading``      `corpus_files` and `read_corpus`, for all of them; lines of JSON
+``json_lines``   records
+``reading``      `corpus_files` and `read_corpus`, for all of them
 ===============  ===================================================================================
 """

@@ -44,7 +44,8 @@ class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
         date: when it was crawled, ISO 8601 text, or empty.
         perplexity: the published one; None without one.
         rest: every field of the record but its text, undecoded JSON of an object: written back
-            unchanged.
+            unchanged. Where it was read for some fields only (`ReadingOptions`), it may lack the
+            others.
         text_field: name of the text's field.
         own_id: the record's own id; empty when it has none.
         odd: names of the fields used that have another type than they should.
@@ -122,6 +123,7 @@ class ReadingOptions(NamedTuple):
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     quality: Quality = "fast"
     lines: Range | None = None
+    fields: frozenset[str] | None = None
 
 
 _READ_BYTES = 1 << 18

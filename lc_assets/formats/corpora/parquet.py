@@ -25,7 +25,7 @@ from lc_assets.formats.corpora.containers import (
     Unread,
     name_of_places,
 )
-from lc_assets.formats.corpora.reading import document_of, text_field_of
+from lc_assets.formats.corpora.json_lines import document_of, text_field_of
 from lc_assets.formats.parquet.opening import Bounded, weighed
 from lc_assets.formats.unpacking import require_small
 

@@ -231,11 +231,11 @@ def ccnet_scores(fields: Mapping[str, Any]) -> dict[str, float | None]:
     }
 
 
+CCNET_FIELDS = ("cc_segment", *_FIELDS_OF_CCNET.values())
+"""Names of the fields that CCNet writes."""
+
 _CCNET_FIELDS = msgspec.json.Decoder(
-    msgspec.defstruct(
-        "CcnetFields",
-        [(name, Any, None) for name in ("cc_segment", *_FIELDS_OF_CCNET.values())],
-    )
+    msgspec.defstruct("CcnetFields", [(name, Any, None) for name in CCNET_FIELDS])
 )
 
 

@@ -40,7 +40,7 @@ from lc_assets.builds.tables import (
     read_table,
 )
 from lc_assets.counts import Counts
-from lc_assets.formats.corpora.reading import text_lengths
+from lc_assets.formats.corpora.json_lines import text_lengths
 from lc_assets.lake.digests import digest_of
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published

@@ -36,7 +36,7 @@ from lc_assets.builds.tables import FILTERED, TOKENIZED, read_all, read_schema
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.execution.containment import skipping
-from lc_assets.formats.corpora.reading import TEXT_FIELDS
+from lc_assets.formats.corpora.json_lines import TEXT_FIELDS
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.lake.versions import Published
 from lc_assets.plugins import package_of, plugin

@@ -4,6 +4,7 @@ that rules test.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ from lc_assets.formats.lists.models import open_models
 from lc_assets.formats.lists.rule_files import read_rules, rule_on, with_thresholds
 from lc_assets.formats.lists.word_lists import read_word_lists
 from lc_assets.formats.redpajama.documents import DocumentRecord
-from lc_assets.formats.redpajama.signals import ccnet_scores, record_fields
+from lc_assets.formats.redpajama.signals import CCNET_FIELDS, ccnet_scores, record_fields
 from lc_assets.sources.settings import source_of_key
 from lc_assets.text.links.addresses import host_of
 from lc_assets.text.rules.columns import require_computable, values_of_each
@@ -217,13 +218,19 @@ def numbers_of(
 
 def with_language(document: CorpusDocument, default: str, models: Models) -> CorpusDocument:
     """A document with its language: the record's, the source's, or the one that is identified."""
-    named = document.language.partition(",")[0].strip().lower()
-    language = _TWO_LETTERS.get(named, named) or default
+    language = _two_letters(document.language) or default
     if not language and models.language is not None:
         language = language_of(document.text, models.language)[0]
     if language == document.language:
         return document
     return msgspec.structs.replace(document, language=language)
+
+
+@lru_cache(maxsize=1 << 10)
+def _two_letters(stated: str) -> str:
+    """The first language that a record states; cached, because most state the same."""
+    named = stated.partition(",")[0].strip().lower()
+    return _TWO_LETTERS.get(named, named)
 
 
 class _Rest(msgspec.Struct, frozen=True):
@@ -233,6 +240,9 @@ class _Rest(msgspec.Struct, frozen=True):
     title: Any = ""
     bucket: Any = ""
 
+
+FIELDS_READ = frozenset((*_Rest.__struct_fields__, *CCNET_FIELDS))
+"""Fields of a file's record that are read after its reading."""
 
 _REST = msgspec.json.Decoder(_Rest)
 _AS_PUBLISHED = ("digest", "source_domain", "cc_segment", "date_download", "title", "raw_content")
@@ -250,7 +260,7 @@ def described(
         return known | {"language": [language] * len(records), "bucket": [bucket] * len(records)}
     rest = [_REST.decode(record.rest) for record in files]
     known = {
-        **{name: [_text(getattr(it, name)) for it in rest] for name in _Rest.__struct_fields__},
+        **{name: list(map(_text, map(attrgetter(name), rest))) for name in _Rest.__struct_fields__},
         "source_domain": [record.source_domain or host_of(record.url) for record in files],
         "cc_segment": [""] * len(files),
         "language": [record.language for record in files],

@@ -26,6 +26,7 @@ from lc_assets.sources.files import FileSource
 from lc_assets.sources.opening import file_source, upstream_of
 from lc_assets.stages.documents.file_records import BROKEN, file_records
 from lc_assets.stages.documents.measuring import (
+    FIELDS_READ,
     Document,
     in_batches,
     lists_of,
@@ -175,8 +176,9 @@ def records_of(task: ShardTask, models: Models) -> Iterator[tuple[int, str, Docu
     """
     shard, source, fails = task.files.shard, task.source, task.settings.corrupt_documents == "fail"
     if source is not None:
+        fields = None if task.fields else FIELDS_READ
         with skip_by_policy("documents", task.settings.corrupt_documents):
-            for line, name, read in file_records(source, task.files, task.folder):
+            for line, name, read in file_records(source, task.files, task.folder, fields):
                 if isinstance(read, Unread) and read.why == BROKEN and fails:
                     raise CorruptFile(read.where)
                 skipped = at_document(line)
