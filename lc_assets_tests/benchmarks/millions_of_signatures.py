@@ -25,7 +25,7 @@ from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.arrays.npy import write_npy
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication import verification
-from lc_assets.stages.deduplication.deciding import NEAR, decide, removed_query
+from lc_assets.stages.deduplication.deciding import NEAR, NO_SIDE, Standing, decide, involved
 from lc_assets.stages.deduplication.facts import FACTS
 from lc_assets.stages.deduplication.index import (
     PLACE_BITS,
@@ -201,10 +201,17 @@ def main(folder: str, n_documents: str, memory: str) -> None:
     paired = time.process_time()
     with queries(out / "work" / "duckdb", int(memory) // 2) as asked:
         asked.do(f"CREATE VIEW facts AS SELECT * FROM {parquet(facts)}")
-        asked.do(f"""CREATE TABLE pairs AS
-            SELECT a AS a_number, b AS b_number, similarity FROM {parquet(verified)}""")
-        decide(asked, (NEAR,), ("newest",), 0.8)
-        removed = asked.numbers(f"SELECT id::BIGINT FROM ({removed_query(('newest',))})")
+        a, b = (
+            f"printf('%09d', ({side} >> {PLACE_BITS}) * {FILE_DOCUMENTS} + ({side} & {PLACES}))"
+            for side in ("a", "b")
+        )
+        asked.do(f"""CREATE VIEW pairs AS
+            SELECT {a} AS a, {b} AS b, similarity FROM {parquet(verified)}""")
+        known = involved(asked, (NEAR,), ("newest",), 0.8)
+    flags = np.zeros((2, len(known.facts)), np.bool_)
+    decided = decide(known, Standing(*flags, np.uint8(NO_SIDE) + flags[0]), (NEAR,), 0.8)
+    ids = known.facts["id"].filter(pa.array(decided.kept >= 0))
+    removed = ids.cast(pa.int64()).to_numpy()
     found = {
         "cpu_making": round(made - begun, 1),
         "cpu_pairs": round(paired - made, 1),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from lc_assets.builds.checks import documents_files
@@ -151,7 +152,7 @@ def test_the_files_of_a_snapshot_are_looked_up_together(tmp_path):
             return published.only(*names)
 
     ids = [line["id"] for path in documents_files(published.folder) for line in lines(path)]
-    too_short(context, {f"filtered_documents/{OLD}": Asked()}, ids)
+    too_short(context, {f"filtered_documents/{OLD}": Asked()}, pa.chunked_array([ids]))
     assert [len(names) for names in asked] == [len(TAGS)]
 
 

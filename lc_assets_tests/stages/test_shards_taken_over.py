@@ -25,7 +25,7 @@ from lc_assets.publishing import publish_linked
 from lc_assets.sources import redpajama_v2
 from lc_assets.stages.catalogue import STAGES, stage_named
 from lc_assets.stages.decontamination.contaminated_documents import COMMON_FILE, INDEX, ITEMS_FILE
-from lc_assets.stages.deduplication import deciding
+from lc_assets.stages.deduplication import removal_lines
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     N_LONG,
@@ -232,7 +232,7 @@ def test_a_shard_added_and_one_left_out_cost_only_themselves(changed, tmp_path):
 def test_documents_that_no_longer_go_on_cost_their_own_shard(changed, tmp_path, monkeypatch):
     """A removal of one document: its shard is tokenized again, the others are taken over."""
     victim = f"{KEY}/{TAGS[2]}.json.gz/1"
-    monkeypatch.setattr(deciding, "contaminated_ids", lambda _: {victim: ("an item", 1.0)})
+    monkeypatch.setattr(removal_lines, "contaminated_ids", lambda _: {victim: ("an item", 1.0)})
     recipe = msgspec.structs.replace(
         changed.context.recipe,
         **deduplication(changed.context.recipe, threshold=0.9),

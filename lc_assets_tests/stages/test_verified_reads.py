@@ -20,8 +20,8 @@ from lc_assets.loaders.packed import open_packed
 from lc_assets.loaders.rows import open_rows
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.catalogue import stage_named
-from lc_assets.stages.deduplication.deciding import contaminated
 from lc_assets.stages.deduplication.removal_checks import removals_add_up
+from lc_assets.stages.deduplication.removal_lines import contaminated
 from lc_assets_tests.builders import SNAPSHOTS, TinyLake, tiny_lake
 from lc_assets_tests.faults import flipped
 

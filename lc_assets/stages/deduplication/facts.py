@@ -48,7 +48,7 @@ FACTS = pa.schema(
 )
 """A document: ``number`` is its file's number × 2³² + its index in the file; missing keys are null.
 """
-_NO_PAIRS = "SELECT '' AS a, '' AS b, 0.0 AS similarity WHERE false"
+_NO_PAIRS = "(SELECT '' AS a, '' AS b, 0.0 AS similarity WHERE false)"
 
 
 def write_facts(
@@ -141,7 +141,8 @@ def gather_facts(database: Queries, inputs: Mapping[str, Published], pairs: Sequ
     ]
     if tables:
         database.do(f"CREATE OR REPLACE VIEW facts AS {' UNION ALL '.join(tables)}")
-        _number_pairs(database, f"SELECT * FROM {parquet(list(pairs))}" if pairs else _NO_PAIRS)
+        known = parquet(list(pairs)) if pairs else _NO_PAIRS
+        database.do(f"CREATE OR REPLACE VIEW pairs AS SELECT * FROM {known}")
     return bool(tables)
 
 
@@ -185,15 +186,8 @@ def gather_families(
         SELECT row_number() OVER (ORDER BY id) - 1 AS number, *,
                NULL::DOUBLE AS perplexity, {no_keys}
         FROM members""")
-    _number_pairs(database, "SELECT * FROM near")
-
-
-def _number_pairs(database: Queries, near: str) -> None:
-    """Make ``pairs``: those of ``near`` whose documents are among the facts, with their numbers."""
-    database.do(f"""CREATE OR REPLACE TABLE pairs AS
-        SELECT DISTINCT least(l.number, r.number) AS a_number,
-               greatest(l.number, r.number) AS b_number, similarity
-        FROM ({near}) JOIN facts l ON l.id = a JOIN facts r ON r.id = b""")
+    database.do("""CREATE OR REPLACE TABLE pairs AS
+        SELECT * FROM near SEMI JOIN family ON id = a""")
 
 
 def join_labels(

@@ -1,9 +1,10 @@
 """Which documents are too short to be published: no duplicate is removed for one of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 
+import pyarrow as pa
 from msgspec.structs import replace
 
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX
@@ -79,11 +80,13 @@ def counted_by(recipe: Recipe) -> TokenizingSettings:
 
 
 def too_short(
-    context: BuildContext, inputs: Mapping[str, Published], ids: Sequence[str]
+    context: BuildContext, inputs: Mapping[str, Published], ids: pa.ChunkedArray
 ) -> set[str]:
     """Those of some documents that have too few tokens for every stage."""
     settings, tasks = counted_by(context.recipe), list[LengthTask]()
-    shards = groupby(sorted(ids), key=lambda name: parse_document_id(name)[0])
+    if settings.min_tokens <= 1:
+        return set()
+    shards = groupby(sorted(ids.to_pylist()), key=lambda name: parse_document_id(name)[0])
     named = [(shard, frozenset(names)) for shard, names in shards]
     for snapshot, of_shards in groupby(named, key=lambda found: found[0].snapshot):
         files = {f"{shard.name}{DOCUMENTS_SUFFIX}": names for shard, names in of_shards}

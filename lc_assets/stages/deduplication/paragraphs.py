@@ -17,9 +17,9 @@ from lc_assets.builds.lookups import lines_where
 from lc_assets.builds.tables import read_lines, writing_table
 from lc_assets.execution.executor import Executor
 from lc_assets.records import record
-from lc_assets.stages.deduplication.deciding import in_order
 from lc_assets.stages.deduplication.facts import FACTS, fact_columns, preferred_by
 from lc_assets.stages.deduplication.index import PLACE_BITS
+from lc_assets.stages.deduplication.preferences import in_order
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.text.duplicates.keys import content_key
 from lc_assets.text.words import split_lines

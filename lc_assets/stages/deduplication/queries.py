@@ -7,7 +7,7 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,10 @@ class Queries:
         """The single number that a query returns."""
         return self.row(query)[0]
 
+    def table(self, query: str) -> pa.Table:
+        """The whole result."""
+        return self.connection.sql(query).to_arrow_table()
+
     def numbers(self, query: str) -> Int64s:
         """The first column of the result, ``(n,)`` int64."""
         return np.asarray(self.connection.sql(query).to_arrow_table()[0], np.int64)
@@ -59,12 +63,7 @@ class Queries:
 
     def publish(self, query: str, path: Path, schema: pa.Schema) -> int:
         """Publish the result as a table; return its number of lines."""
-        n_lines = 0
-        with publish(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
-            for batch in self.batches(query):
-                writer.write_batch(batch.cast(schema))
-                n_lines += batch.num_rows
-        return n_lines
+        return publish_batches(path, self.batches(query), schema)
 
     def publish_parts(self, query: str, paths: Sequence[Path], schema: pa.Schema) -> None:
         """Publish the lines of each part of a result as a table, also of a part without lines; the
@@ -90,6 +89,16 @@ class Queries:
             for start, stop in itertools.pairwise([0, *ends]):
                 part = batch.slice(start, stop - start)
                 yield int(numbers[start]), part.select(part.schema.names[1:])
+
+
+def publish_batches(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """Publish lines as a table; return their number."""
+    n_lines = 0
+    with publish(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch.cast(schema))
+            n_lines += batch.num_rows
+    return n_lines
 
 
 _IDLE: list[Any] = []

@@ -36,11 +36,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
+from lc_assets.arrays import Array, Booleans
 from lc_assets.builds.lookups import write_in_groups
 from lc_assets.builds.recipe import Recipe
+from lc_assets.builds.settings.documents import RemovalSettings
 from lc_assets.builds.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
@@ -53,25 +56,36 @@ from lc_assets.errors import NotPublished
 from lc_assets.lake.receipts import SCRATCH
 from lc_assets.stages.deduplication.deciding import (
     NEAR,
-    SIDES,
+    NO_SIDE,
     WITHDRAWN,
-    clusters_query,
-    compared_query,
-    contaminated,
+    Decided,
+    Involved,
+    Standing,
     decide,
+    involved,
     kept_for_others,
-    removed_query,
-    withdrawn,
 )
 from lc_assets.stages.deduplication.facts import gather_facts, gather_families
 from lc_assets.stages.deduplication.index import keyed_tables
 from lc_assets.stages.deduplication.lengths import counted_by, least_tokens, too_short
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE
-from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
+from lc_assets.stages.deduplication.queries import (
+    Queries,
+    parquet,
+    publish_batches,
+    queries,
+)
 from lc_assets.stages.deduplication.removal_checks import (
     every_near_duplicate_has_one_that_stays,
     everything_withdrawn_goes,
     removals_add_up,
+)
+from lc_assets.stages.deduplication.removal_lines import (
+    clusters,
+    contaminated,
+    in_clusters,
+    removed_lines,
+    withdrawn,
 )
 from lc_assets.stages.deduplication.removals import (
     CLUSTERS,
@@ -170,76 +184,91 @@ def _duplicates(
         return []
     work = staging.folder / SCRATCH / "removed_documents"
     shutil.rmtree(work, ignore_errors=True)
+    by = (*settings.exact, *((NEAR,) if near else ()))
+    floor = min(settings.threshold, settings.heldout_floor)
     with queries(work / "duckdb") as database:
         if not settings.exact:
             lengths = "longest" in settings.prefer
             gather_families(database, staging.inputs, snapshot, pairs, lengths=lengths)
         elif not gather_facts(database, staging.inputs, pairs):
             return []
-        by = (*settings.exact, *((NEAR,) if near else ()))
-        short = set[str]()
-        if least_tokens(recipe) > 1:
-            floor = min(settings.threshold, settings.heldout_floor)
-            compared = [line["id"] for line in database.lines(compared_query(by, floor))]
-            short = too_short(context, staging.inputs, compared)
-        sides = _sides(database, staging, recipe)
-        _decide_all(database, by, recipe, excluded, short=short, sides=sides)
-        ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
-        database.do(f"CREATE TABLE described AS {removed_query(settings.prefer)}")
-        if settings.exact:  # only then are all snapshots read, and the clusters complete
-            database.publish(clusters_query(ours), staging.folder / CLUSTERS_FILE, CLUSTERS)
-        return database.lines(f"SELECT * FROM described WHERE {ours}")
+        known = involved(database, by, settings.prefer, floor)
+        held = _held(database, staging, known)
+    standing, gone = _standing(context, staging, known, excluded, held)
+    standing, decided = _decide_all(known, standing, by, gone, settings)
+    ours = _mask(pc.starts_with(known.facts["id"], pattern=f"{snapshot}/"))
+    if settings.exact:  # only then are all snapshots read, and the clusters complete
+        near = removed_lines(known, standing, decided, in_clusters(decided, ours), settings.prefer)
+        publish_batches(staging.folder / CLUSTERS_FILE, clusters(near).to_batches(), CLUSTERS)
+    which = np.flatnonzero(ours & (decided.kept >= 0))
+    lines: list[dict[str, Any]] = removed_lines(
+        known, standing, decided, which, settings.prefer
+    ).to_pylist()
+    return lines
 
 
-def _sides(database: Queries, staging: StagingFolder, recipe: Recipe) -> pa.Table:
-    """By ``id``, whether a document of a pair is ``held`` out."""
+def _mask(values: pa.ChunkedArray) -> Booleans:
+    return np.asarray(values, np.bool_)
+
+
+def _standing(
+    context: BuildContext,
+    staging: StagingFolder,
+    known: Involved,
+    excluded: Sequence[Mapping[str, Any]],
+    held: Array,
+) -> tuple[Standing, Booleans]:
+    """How documents stand before any is decided, and who is withdrawn; the split concerns only
+    those that are served.
+    """
+    ids = known.facts["id"]
+    gone, ineligible = (
+        _mask(pc.is_in(ids, pa.array(names, pa.string())))
+        for names in (
+            {line["id"] for line in excluded if line["reason"] == WITHDRAWN},
+            {line["id"] for line in excluded if line["reason"] != WITHDRAWN}
+            | too_short(context, staging.inputs, ids),
+        )
+    )
+    sides = np.where(gone | ineligible, np.uint8(NO_SIDE), held)
+    return Standing(ineligible, np.zeros_like(ineligible), sides), gone
+
+
+def _held(database: Queries, staging: StagingFolder, known: Involved) -> Array:
+    """Which documents are held out, as `Standing` has it."""
+    ids = known.facts["id"]
     if not (recorded := sides_in(staging.inputs)):
-        return SIDES.empty_table()
-    near = f"FROM pairs WHERE similarity >= {recipe.removed_documents.heldout_floor!r}"
-    lines = database.lines(f"""
-        SELECT DISTINCT id, side = 'heldout' AS held
-        FROM {parquet([*keyed_tables(staging.inputs).values()])}
-        JOIN {parquet(recorded)} USING (tokenized_digest)
-        WHERE id IN (SELECT id FROM facts
-            WHERE number IN (SELECT a_number {near} UNION SELECT b_number {near}))
-        ORDER BY id""")
-    return pa.Table.from_pylist(lines, schema=SIDES)
+        return np.full(len(ids), NO_SIDE, np.uint8)
+    found = database.table(f"""
+        SELECT id, max(side = 'heldout') AS held
+        FROM {parquet([*keyed_tables(staging.inputs).values()])} SEMI JOIN involved USING (id)
+        JOIN {parquet(recorded)} USING (tokenized_digest) GROUP BY id""")
+    held = found["held"].take(pc.index_in(ids, found["id"]))
+    return np.asarray(held.cast(pa.uint8()).fill_null(NO_SIDE))
 
 
 def _decide_all(
-    database: Queries,
+    known: Involved,
+    standing: Standing,
     by: Sequence[str],
-    recipe: Recipe,
-    excluded: Sequence[Mapping[str, Any]],
-    *,
-    short: set[str],
-    sides: pa.Table,
-) -> None:
-    """Decide who is kept. If a document was removed for one that is withdrawn, or as a duplicate of
-    one that goes across the split, decide again: the former is ineligible, the latter comes last.
+    gone: Booleans,
+    settings: RemovalSettings,
+) -> tuple[Standing, Decided]:
+    """Decide who is kept. If a document was removed for one that is withdrawn (``gone``), or as a
+    duplicate of one that goes across the split, decide again: the former is ineligible, the latter
+    comes last. Return how the documents stood at last.
 
     Withdrawn documents are decided like others at first, so their copies keep their reasons.
     """
-    settings, last = recipe.removed_documents, set[str]()
-    gone = {line["id"] for line in excluded if line["reason"] == WITHDRAWN}
-    ineligible = {line["id"] for line in excluded if line["reason"] != WITHDRAWN} | short
     while True:
-        not_served = pa.array(gone | ineligible, pa.string())
-        decide(
-            database,
-            by,
-            settings.prefer,
-            settings.threshold,
-            sides=sides.filter(pc.invert(pc.is_in(sides["id"], not_served))),
-            floor=settings.heldout_floor,
-            ineligible=ineligible,
-            last=last,
+        decided = decide(known, standing, by, settings.threshold, settings.heldout_floor)
+        found = kept_for_others(decided, gone)
+        if not np.any(found & ~standing.late):
+            return standing, decided
+        standing = standing._replace(
+            ineligible=standing.ineligible | (found & gone),
+            late=standing.late | (found & ~gone),
         )
-        found = kept_for_others(database, gone) if gone or sides.num_rows else set()
-        if found <= last:
-            return
-        ineligible |= found & gone
-        last |= found - gone
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
@@ -292,7 +321,7 @@ STAGE = Stage(
         "Which filtered documents of one snapshot stay, on which side of the split; what the "
         "others duplicate, and why they go."
     ),
-    code_version="5",
+    code_version="6",
     reads={
         "filtered_documents": _OLDER_OR_ALL.summarized(),
         "document_keys": _OLDER_OR_ALL,

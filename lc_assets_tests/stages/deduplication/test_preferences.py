@@ -2,14 +2,16 @@
 
 from dataclasses import asdict
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from lc_assets.builds.settings.documents import RemovalSettings
 from lc_assets.errors import BadInput
-from lc_assets.stages.deduplication.deciding import decide, removed_query
+from lc_assets.stages.deduplication.deciding import NO_SIDE, Standing, decide, involved
 from lc_assets.stages.deduplication.facts import FACTS
 from lc_assets.stages.deduplication.queries import queries
+from lc_assets.stages.deduplication.removal_lines import removed_lines
 from lc_assets_tests.reference.preferences import Candidate, ranked, why
 
 OLD = Candidate(id="b", number=0, source="crawl", date="2014-05-01", n_chars=500, perplexity=None)
@@ -40,9 +42,12 @@ def test_who_stays_and_why(tmp_path, words, stays, why_rather_than_old):
     lines = [asdict(found) | {"text_high": 1, "text_low": 2} for found in (OLD, NEW, UNDATED)]
     with queries(tmp_path / "duckdb") as database:
         database.connection.register("facts", pa.Table.from_pylist(lines, schema=FACTS))
-        decide(database, ("text",), prefer, 0.8)
-        removed = database.lines(removed_query(prefer))
-    assert {line["id"]: (line["kept_id"], line["why"]) for line in removed} == {
+        database.do("CREATE VIEW pairs AS SELECT '' AS a, '' AS b, 1.0 AS similarity WHERE false")
+        known = involved(database, ("text",), prefer, 0.8)
+    standing = Standing(*np.zeros((2, 3), np.bool_), np.full(3, NO_SIDE, np.uint8))
+    decided = decide(known, standing, ("text",), 0.8)
+    removed = removed_lines(known, standing, decided, np.flatnonzero(decided.kept >= 0), prefer)
+    assert {line["id"]: (line["kept_id"], line["why"]) for line in removed.to_pylist()} == {
         found.id: (stays.id, why(prefer, stays, found))
         for found in (OLD, NEW, UNDATED)
         if found != stays

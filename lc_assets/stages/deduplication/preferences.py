@@ -1,0 +1,51 @@
+"""Which of some documents is kept, and why: an order over facts
+(`lc_assets.stages.deduplication.facts`), and what is said of two of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lc_assets.builds.settings.documents import SOURCE
+from lc_assets.stages.deduplication.queries import quoted
+
+_ORDERS = {
+    "newest": ("date DESC", "date", "newer"),
+    "oldest": ("date = '', date", "date", "older"),
+    "longest": ("n_chars DESC", "n_chars", "longer"),
+    "best_perplexity": ("perplexity ASC NULLS LAST", "perplexity", "better perplexity"),
+}
+"""By key of a preference: its ORDER BY over facts, the column that it compares, and what the
+document is that is kept.
+"""
+COMPARED = ("source", "date", "n_chars", "perplexity")
+"""Columns of facts that a preference may compare."""
+_MISSING = {"date": "no date", "perplexity": "none"}
+
+
+def in_order(prefer: Sequence[str]) -> str:
+    """An ORDER BY over facts: the document that is kept comes first."""
+    keys = [
+        _ORDERS[key][0] if key in _ORDERS else f"source = {quoted(key.removeprefix(SOURCE))} DESC"
+        for key in prefer
+    ]
+    return ", ".join([*keys, "id", "number"])
+
+
+def why_rather(prefer: Sequence[str], kept: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """Why one document is kept rather than the other, by the first key in which they differ.
+
+    >>> why_rather(["newest"], {"date": "2023"}, {"date": ""})
+    'newer: 2023 rather than no date'
+    """
+    for key in prefer:
+        if key not in _ORDERS:
+            name = key.removeprefix(SOURCE)
+            if (kept["source"] == name) != (other["source"] == name):
+                return f"from {name}"
+            continue
+        _, column, better = _ORDERS[key]
+        if kept[column] != other[column]:
+            theirs = _MISSING[column] if other[column] in ("", None) else other[column]
+            unit = " characters" if column == "n_chars" else ""
+            return f"{better}: {kept[column]} rather than {theirs}{unit}"
+    return "first by id"
