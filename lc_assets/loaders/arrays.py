@@ -2,15 +2,15 @@
 were one.
 
 The unit of decoding is a *band*: adjacent chunks that together contain the requested tokens of
-some rows (64 in a token grid). A band is one array (chunk, row, token), so a batch is one copy per
-band, for any number of chunks in its context: a row of 65,536 tokens would otherwise be 64 look-ups
-and 64 copies.
+some rows (64 in a token grid). A band is one array (row, token), so a batch is one copy per band,
+for any number of chunks in its context: a row of 65,536 tokens would otherwise be 64 look-ups and
+64 copies.
 
 The global order's files: `lc_assets.formats.arrays.order`.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -66,6 +66,8 @@ class ZarrRows:
     """Rows of one array, a token grid or the flat layout, read through a cache.
 
     Attributes:
+        reader: the array, read without the cache.
+        chunk_shape: rows × tokens of a chunk.
         path: the array's folder; a name if its files are elsewhere.
         where: path or URL of the folder.
         n_rows: number of rows.
@@ -84,7 +86,7 @@ class ZarrRows:
         Raises:
             BadInput: if the cache cannot hold one chunk.
         """
-        self._reader, self.cache = reader, cache
+        self.reader, self.cache = reader, cache
         # Not the path: two readers of one path may have found two versions there.
         self._name = object()
         self.path, self.where = reader.path, reader.where
@@ -92,7 +94,7 @@ class ZarrRows:
         self.vocab_size, self.dtype = reader.vocab_size, reader.dtype
         self.tokenizer, self.eot = reader.tokenizer, reader.eot
         self.align_tokens = reader.align_tokens
-        self._down, self._across = reader.chunk_shape
+        self._down, self._across = self.chunk_shape = reader.chunk_shape
         self._chunk_bytes = self._down * self._across * reader.dtype.itemsize
         cache.require_room(self._chunk_bytes)
 
@@ -103,10 +105,10 @@ class ZarrRows:
         It distinguishes data, shapes and orders, but is no protection against forgery, as the
         receipt's digest is.
         """
-        hasher = hashlib.sha256(self._reader.metadata)
-        down, across = n_chunks((self.n_rows, self.row_tokens), self._reader.chunk_shape)
+        hasher = hashlib.sha256(self.reader.metadata)
+        down, across = n_chunks((self.n_rows, self.row_tokens), self.reader.chunk_shape)
         for row, column in [(0, 0), (down - 1, across - 1)] if down else []:
-            chunk = self.band(row, column, column + 1)[0]
+            chunk = self.band(row, range(column, column + 1))
             inside = chunk[
                 : self.n_rows - row * self._down, : self.row_tokens - column * self._across
             ]
@@ -130,10 +132,16 @@ class ZarrRows:
         (row, begin), (first, inside) = divmod(top, self._down), divmod(left, self._across)
         end, stop = begin + len(out), inside + out.shape[1]
         if end <= self._down and stop <= self._across:  # rows of the order come one by one
-            out[...] = self.band(row, first, first + 1)[0, begin:end, inside:stop]
+            out[...] = self.band(row, range(first, first + 1))[begin:end, inside:stop]
             return
-        most_chunks = self.cache.max_bytes // self._chunk_bytes
-        fill(out, top, left, self._reader.chunk_shape, self.band, most_chunks=most_chunks)
+        fill(out, top, left, self.reader.chunk_shape, self._bands)
+
+    def _bands(self, row: int, columns: range) -> Iterator[TokenArray]:
+        """One band, or the chunks if the cache cannot hold it."""
+        if len(columns) * self._chunk_bytes <= self.cache.max_bytes:
+            yield self.band(row, columns)
+        else:
+            yield from (self.band(row, range(column, column + 1)) for column in columns)
 
     def band_bytes(self, context_tokens: int) -> int:
         """Maximum size of the band that ``context_tokens`` tokens of a row need."""
@@ -153,16 +161,38 @@ class ZarrRows:
         """
         aligned = self._down % batch_rows == 0 or batch_rows % self._down == 0
         bands = -(-(n_ahead + 1) * batch_rows // self._down) + (n_ahead > 0 or not aligned)
-        self.cache.fit(n_places * bands * self.band_bytes(context_tokens))
+        first_tokens = self._down * self.dtype.itemsize
+        self.cache.fit(n_places * bands * (self.band_bytes(context_tokens) + first_tokens))
 
-    def band(self, row: int, first: int, last: int) -> TokenArray:
-        """Chunks ``first`` to ``last`` (exclusive) of a row of chunks: (chunk, row, token).
-
-        The array is shared: do not change it.
+    def framed(self, row: int, left: int, n_tokens: int, first_token: int) -> TokenArray:
+        """Tokens ``left`` to ``left + n_tokens`` of all rows of a row of chunks, ``first_token``
+        before each: (row, 1 + token). Shared: do not change it.
         """
-        return self.cache.get(
-            (self._name, first, last, row), lambda: self._reader.band(row, first, last)
-        )
+        top = row * self._down
+        n_rows = min(self._down, self.n_rows - top)
+
+        def read() -> TokenArray:
+            block: TokenArray = np.empty((n_rows, 1 + n_tokens), self.dtype)
+            block[:, 0] = first_token
+            self.reader.read_into(block[:, 1:], top, left)
+            return block
+
+        key = self._name, row, left, n_tokens, first_token
+        return self.cache.get(key, n_rows * (1 + n_tokens) * self.dtype.itemsize, read)
+
+    def band(self, row: int, columns: range) -> TokenArray:
+        """Adjacent chunks, joined: (row, token). Shared: do not change it."""
+
+        def read() -> TokenArray:
+            if len(columns) == 1:
+                (chunk,) = self.reader.chunks(row, columns)
+                return chunk
+            joined = np.empty((self._down, len(columns) * self._across), self.dtype)
+            self.reader.read_into(joined, row * self._down, columns.start * self._across)
+            return joined
+
+        key = self._name, columns.start, columns.stop, row
+        return self.cache.get(key, len(columns) * self._chunk_bytes, read)
 
 
 class InterleavedRows:

@@ -51,13 +51,18 @@ class ChunkCache:
     def __reduce__(self) -> tuple[type["ChunkCache"], tuple[int | None, int]]:
         return ChunkCache, (self._given, self._fitted)
 
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the walks determine the bound."""
+        return self._given is None
+
     def require_room(self, chunk_bytes: int) -> None:
         """Check that a chunk fits.
 
         Raises:
             BadInput: if the bound is below one chunk.
         """
-        if self.max_bytes < chunk_bytes and self._given is not None:
+        if self.max_bytes < chunk_bytes and not self.is_fitted:
             raise BadInput(
                 f"a cache of {self.max_bytes:,} bytes cannot hold one chunk of {chunk_bytes:,} "
                 "bytes: increase cache_bytes"
@@ -65,21 +70,26 @@ class ChunkCache:
 
     def fit(self, n_bytes: int) -> None:
         """Raise the bound to the bytes that a walk needs, unless the user set one."""
-        if self._given is None:
+        if self.is_fitted:
             self._fitted = self.max_bytes = max(self._fitted, n_bytes)
 
-    def get(self, key: tuple[Hashable, ...], read: Callable[[], TokenArray]) -> TokenArray:
+    def get(
+        self, key: tuple[Hashable, ...], n_bytes: int, read: Callable[[], TokenArray]
+    ) -> TokenArray:
         """The chunk named ``key``, read by ``read`` if it is not cached; shared: do not change it.
 
         Args:
             key: name of the chunk; its first part names a source. If the cache is full, what the
                 same source used least recently is dropped first, since its walk no longer needs it.
                 Otherwise a reader of many sources would lose what another source still needs.
+            n_bytes: its size. Others are dropped before it is read: it gets their memory, which the
+                processor's cache still has.
             read: reads it, without the lock.
 
         Raises:
-            BadInput: if it is larger than the bound.
+            BadInput: if it is larger than a bound that was given.
         """
+        self.require_room(n_bytes)
         while True:
             with self._lock:
                 chunk = self._chunks.get(key)
@@ -91,27 +101,28 @@ class ChunkCache:
                 if reading is None:
                     reading = self._reading[key] = threading.Lock()
                     reading.acquire()
+                    self._make_room(key[0], n_bytes)
                     break
             with reading:
                 pass
         try:
             chunk = read()
-            self.require_room(chunk.nbytes)
             chunk.flags.writeable = False
             with self._lock:
                 self.misses += 1
-                self._keep(key, chunk)
+                self._make_room(key[0], n_bytes)
+                self._chunks[key] = chunk
+                self.n_bytes += n_bytes
         finally:
             with self._lock:
                 self._reading.pop(key).release()
         return chunk
 
-    def _keep(self, key: tuple[Hashable, ...], chunk: TokenArray) -> None:
-        self._chunks[key] = chunk
-        self.n_bytes += chunk.nbytes
-        if self.n_bytes > self.max_bytes:
-            before = next(other for other in self._chunks if other[0] == key[0])
-            if before != key:
-                self.n_bytes -= self._chunks.pop(before).nbytes
-        while self.n_bytes > self.max_bytes and len(self._chunks) > 1:
+    def _make_room(self, source: Hashable, n_bytes: int) -> None:
+        """Drop what was used least recently, first of ``source``, until so many bytes fit."""
+        if self.n_bytes + n_bytes > self.max_bytes:
+            own = next((key for key in self._chunks if key[0] == source), None)
+            if own is not None:
+                self.n_bytes -= self._chunks.pop(own).nbytes
+        while self._chunks and self.n_bytes + n_bytes > self.max_bytes:
             self.n_bytes -= self._chunks.popitem(last=False)[1].nbytes

@@ -25,12 +25,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from lc_assets.errors import BadInput
+from lc_assets.formats.arrays.chunks import ChunkedArray, TokenArray
 from lc_assets.loaders.arrays import InterleavedRows, RowSource, ZarrRows
 from lc_assets.loaders.stepping import Batch, ShareOptions, Step, SteppedLoader, divisors
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 
 if TYPE_CHECKING:
     from lc_assets.loaders.provenance import RowDocument
+
+_NO_BLOCK: tuple[tuple[int, int], TokenArray] = (-1, -1), np.empty((0, 0), np.uint16)
 
 
 class WalkOptions(ShareOptions, total=False):
@@ -111,12 +114,32 @@ class WalkingLoader(SteppedLoader[Step]):
         self.rows, self.first_token = rows, first_token
         self.batch_rows, self.context_tokens, self.lanes = batch_rows, context_tokens, lanes
         self.row_blocks, self.dropped_rows = divmod(rows.n_rows, batch_rows)
+        self._n_steps = self.row_blocks * (rows.row_tokens // context_tokens)
         # Of this rank's parts of a step: first rows in step 0, rows, and rows to the next step.
         self._tops, self._height, self._down = self._parts()
-        self._filling = rows if isinstance(rows, ZarrRows | InterleavedRows) else None
-        if self._filling is not None:
+        self._filling: ZarrRows | InterleavedRows | ChunkedArray | None = None
+        if isinstance(rows, ZarrRows | InterleavedRows):
             how = {"n_ahead": self.prefetch, "n_places": len(self._tops)}
-            self._filling.make_room(self._height, context_tokens, **how)
+            rows.make_room(self._height, context_tokens, **how)
+            self._filling = rows
+        self._framed, self._last = self._in_chunks(), _NO_BLOCK
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the block that was read last, which is read again where the loader is sent."""
+        return {**self.__dict__, "_last": _NO_BLOCK}
+
+    def _in_chunks(self) -> ZarrRows | None:
+        """The array, if each step's rows are some of a row of chunks, and the walk may decide what
+        is kept of it. Whole chunks are needed once, and then filled into batches without a cache.
+        """
+        rows, height, tops = self.rows, self._height, self._tops
+        if not isinstance(rows, ZarrRows) or not rows.cache.is_fitted:
+            return None
+        down, across = rows.chunk_shape
+        if not any(n % down for n in (height, *tops)) and self.context_tokens % across == 0:
+            self._filling = rows.reader
+            return None
+        return rows if len(tops) == 1 and not (down % height or tops[0] % height) else None
 
     def _parts(self) -> tuple[list[int], int, int]:
         if self.lanes == 1:
@@ -128,7 +151,7 @@ class WalkingLoader(SteppedLoader[Step]):
         return [lane * self.row_blocks * height for lane in mine], height, height
 
     def __len__(self) -> int:
-        return self.row_blocks * (self.rows.row_tokens // self.context_tokens)
+        return self._n_steps
 
     def part_of(self, step: int) -> tuple[list[range], range]:
         """This rank's part of a step: the rows of each of its lanes, or its rows of the only lane;
@@ -144,7 +167,7 @@ class WalkingLoader(SteppedLoader[Step]):
 
     def _place_of(self, step: int) -> tuple[int, int]:
         """The column of a step, and its rows' distance from those of the column's first step."""
-        if not 0 <= operator.index(step) < len(self):
+        if not 0 <= operator.index(step) < self._n_steps:
             raise IndexError(f"no step {step:,}: there are {len(self):,}, numbered from 0")
         column, block = divmod(step, self.row_blocks)
         return column, block * self._down
@@ -176,6 +199,10 @@ class WalkingLoader(SteppedLoader[Step]):
     def _read(self, step: int) -> Batch:
         """A step's inputs and targets, both views of one array."""
         column, down = self._place_of(step)
+        if self._framed is not None:
+            row, top = divmod(down + self._tops[0], self._framed.chunk_shape[0])
+            both = self._block(self._framed, row, column)[top : top + self._height].copy()
+            return Batch(both[:, :-1], both[:, 1:])
         height, left = self._height, column * self.context_tokens
         both = np.empty((len(self._tops) * height, 1 + self.context_tokens), self._dtype)
         both[:, 0] = self.first_token
@@ -188,6 +215,17 @@ class WalkingLoader(SteppedLoader[Step]):
                 rows = slice(down + top, down + top + height)
                 out[...] = self.rows.read(rows, slice(left, left + self.context_tokens))
         return Batch(both[:, :-1], targets)
+
+    def _block(self, rows: ZarrRows, row: int, column: int) -> TokenArray:
+        """The column of a row of chunks, of which several steps are parts."""
+        last, place = self._last, (row, column)
+        if last[0] == place:
+            return last[1]
+        last = self._last = _NO_BLOCK  # the next one gets its memory
+        left = column * self.context_tokens
+        block = rows.framed(row, left, self.context_tokens, self.first_token)
+        self._last = place, block
+        return block
 
 
 class GridLoader(WalkingLoader[Batch]):

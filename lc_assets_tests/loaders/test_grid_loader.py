@@ -3,6 +3,7 @@ is exact.
 """
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from lc_assets.loaders.contracts import (
     assert_step_is_enough,
 )
 from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.rows import open_rows
 from lc_assets.loaders.stepping import Batch, steps_of
 from lc_assets.vocabulary import GPT2_EOT
+from lc_assets_tests.grid_builders import ids, write_grid
 
 
 @st.composite
@@ -243,3 +246,51 @@ def test_ranks_and_workers_share_all_steps_without_overlap(n_steps, n_ranks, n_w
 def test_a_rank_or_worker_that_is_not_there_is_refused(where):
     with pytest.raises(BadInput, match="there is no rank"):
         steps_of(10, **where)
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory):
+    """200 rows of 48 tokens in chunks of 64 × 8, the last ones ragged."""
+    return write_grid(tmp_path_factory.mktemp("grid") / "a.zarr", ids(200, 48), inner_tokens=8)
+
+
+@given(
+    batch_rows=st.sampled_from([1, 7, 8, 24, 32, 64, 128]),
+    context_tokens=st.sampled_from([3, 4, 6, 8, 12, 16, 24, 48]),
+    n_ranks=st.sampled_from([1, 2, 4]),
+    in_lanes=st.booleans(),
+    cache_bytes=st.sampled_from([None, 64 * 8 * 2, 10**6]),
+    data=st.data(),
+)
+def test_batches_are_the_rows_of_a_grid(
+    grid, batch_rows, context_tokens, n_ranks, in_lanes, cache_bytes, data
+):
+    """Where steps share chunks and where they take whole ones, in any order of steps."""
+    n_ranks = n_ranks if batch_rows % n_ranks == 0 else 1
+    loader = GridLoader(
+        open_rows(grid, cache_bytes=cache_bytes),
+        batch_rows=batch_rows,
+        context_tokens=context_tokens,
+        rank=n_ranks - 1,
+        n_ranks=n_ranks,
+        lanes=n_ranks if in_lanes else 1,
+    )
+    for step in data.draw(st.lists(st.integers(0, len(loader) - 1), min_size=1, max_size=8)):
+        blocks, tokens = loader.part_of(step)
+        expected = ids(200, 48)[np.concatenate(blocks), tokens.start : tokens.stop]
+        batch = loader[step]
+        np.testing.assert_array_equal(batch.targets, expected)
+        np.testing.assert_array_equal(batch.text[:, 1:], expected[:, :-1])
+        assert (batch.text[:, 0] == GPT2_EOT).all()
+        batch.targets[...] = 0  # the user's own: the step is read again unchanged
+
+
+@pytest.mark.parametrize(("batch_rows", "kept"), [(8, 64 * 9 * 2), (64, 0)])
+def test_what_is_kept_of_a_walk(grid, batch_rows, kept):
+    """A column of a row of chunks while steps are parts of it; of whole chunks nothing; and
+    nothing is sent with a loader.
+    """
+    loader = GridLoader(open_rows(grid), batch_rows=batch_rows, context_tokens=8)
+    rows = loader[0].targets
+    assert loader.rows.cache.n_bytes == kept
+    assert rows[0].tobytes() not in pickle.dumps(loader)

@@ -107,7 +107,7 @@ def _unreadable_chunks(reader: GridReader | FlatReader) -> Iterator[str]:
     for row in range(-(-reader.n_rows // down)):
         for column in range(-(-reader.row_tokens // across)):
             try:
-                reader.band(row, column, column + 1)
+                list(reader.chunks(row, range(column, column + 1)))
             except CorruptFile as error:
                 yield str(error)
 

@@ -4,7 +4,7 @@ How a chunk is stored: `formats.arrays.grid`, `formats.arrays.flat`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -82,8 +82,8 @@ class ChunkedArray(ABC):
         return self._files.where("").rstrip("/")
 
     @abstractmethod
-    def _decode(self, row: int, columns: range) -> TokenArray:
-        """Decode adjacent chunks, (chunk, row, token), and `_check` each."""
+    def _decode(self, row: int, columns: range) -> Iterator[TokenArray]:
+        """Decode adjacent chunks, (row, token), perhaps read-only, and `_check` each."""
 
     @abstractmethod
     def _encoded(self, ids: TokenArray) -> Iterable[bytes]:
@@ -93,9 +93,9 @@ class ChunkedArray(ABC):
     def _damage(self, row: int, column: int) -> str:
         """What is wrong with a file, without decoding it; empty if nothing is."""
 
-    def band(self, row: int, first: int, last: int) -> TokenArray:
-        """Read chunks ``first`` to ``last`` (exclusive) of a row of chunks: (chunk, row, token), of
-        ``dtype``, perhaps read-only; beyond the array's edges they contain fill values.
+    def chunks(self, row: int, columns: range) -> Iterator[TokenArray]:
+        """Adjacent chunks, one after the other: (row, token), of ``dtype``, perhaps read-only;
+        beyond the array's edges they contain fill values.
 
         Raises:
             CorruptFile: if one is missing, damaged, or has an id outside the vocabulary; names
@@ -103,7 +103,7 @@ class ChunkedArray(ABC):
             NotPublished: if the whole array was withdrawn.
         """
         try:
-            return self._decode(row, range(first, last))
+            yield from self._decode(row, columns)
         except CorruptFile as error:
             try:
                 self._files.n_bytes(self.METADATA)
@@ -119,15 +119,15 @@ class ChunkedArray(ABC):
 
         Raises:
             BadInput: if it is not inside the array.
-            CorruptFile, NotPublished: as `band`.
+            CorruptFile, NotPublished: as `chunks`.
         """
         return rectangle_of(self, rows, tokens)
 
     def read_into(self, out: TokenArray, top: int, left: int) -> None:
         """Fill ``out``, (row, token), from row ``top`` and token ``left`` on; the rectangle must be
-        inside the array. Raises: as `band`.
+        inside the array. Raises: as `chunks`.
         """
-        fill(out, top, left, self.chunk_shape, self.band)
+        fill(out, top, left, self.chunk_shape, self.chunks)
 
     def write(self, block: range, rows: Array, tokens: slice = ALL) -> None:
         """Write the files of one band, or of some of its columns, replacing what exists. The same
@@ -243,9 +243,7 @@ def fill(
     top: int,
     left: int,
     chunk_shape: tuple[int, int],
-    band_of: Callable[[int, int, int], TokenArray],
-    *,
-    most_chunks: int = 1,
+    chunks_of: Callable[[int, range], Iterable[TokenArray]],
 ) -> None:
     """Fill ``out``, (row, token), with the tokens from row ``top`` and token ``left`` on.
 
@@ -254,43 +252,20 @@ def fill(
         top: first row.
         left: first token.
         chunk_shape: rows × tokens of a chunk.
-        band_of: reads adjacent chunks; see `ChunkedArray.band`.
-        most_chunks: how many it may read at once; if a row needs more, they are read one by one.
+        chunks_of: reads adjacent chunks of a row of chunks, one by one or joined.
     """
     (down, across), n_tokens = chunk_shape, out.shape[1]
-    first, inside = divmod(left, across)
-    last = (left + n_tokens - 1) // across + 1
-    if last - first > max(most_chunks, 1):
-        for column in range(first, last):
-            begin, end = max(column * across, left), min((column + 1) * across, left + n_tokens)
-            fill(out[:, begin - left : end - left], top, begin, chunk_shape, band_of)
-        return
+    columns = range(left // across, (left + n_tokens - 1) // across + 1)
     row, begin = divmod(top, down)
-    while len(out) > (n := down - begin):
-        copy_out(band_of(row, first, last), begin, inside, out[:n])
-        row, begin, out = row + 1, 0, out[n:]
-    copy_out(band_of(row, first, last), begin, inside, out)
-
-
-def copy_out(band: TokenArray, top: int, left: int, out: TokenArray) -> None:
-    """Fill ``out`` from a row of chunks.
-
-    Args:
-        band: adjacent chunks, (chunk, row, token).
-        top: first row that is copied, counted within the chunks.
-        left: first token that is copied, counted from the first chunk's first token.
-        out: a (row, token) array; its shape determines how much is copied.
-    """
-    n_rows, n_tokens = out.shape
-    across = band.shape[2]
-    if len(band) == 1:
-        out[...] = band[0, top : top + n_rows, left : left + n_tokens]
-    elif left == 0 and n_tokens == len(band) * across:
-        out.reshape(n_rows, len(band), across)[...] = band[:, top : top + n_rows].swapaxes(0, 1)
-    else:
-        for i, chunk in enumerate(band[:, top : top + n_rows]):
-            begin, end = max(i * across, left), min((i + 1) * across, left + n_tokens)
-            out[:, begin - left : end - left] = chunk[:, begin - i * across : end - i * across]
+    while len(out):
+        part, out = out[: down - begin], out[down - begin :]
+        at = columns.start * across - left
+        for chunk in chunks_of(row, columns):
+            rows, end = chunk[begin : begin + len(part)], at + chunk.shape[1]
+            part[:, max(at, 0) : end] = rows[:, max(-at, 0) : n_tokens - at]
+            at = end
+            del chunk, rows  # the next one gets their memory, which the processor's cache has
+        row, begin = row + 1, 0
 
 
 def span(piece: slice, n: int, what: str) -> range:

@@ -32,7 +32,7 @@ found when it does not decompress or gives ids outside the vocabulary, and other
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -239,9 +239,9 @@ class FlatReader(ChunkedArray):
                 self._checksums[row] = np.zeros(n, np.uint32)
         return self._checksums[row]
 
-    def _decode(self, row: int, columns: range) -> TokenArray:
-        out = np.empty((len(columns), *self.chunk_shape), self.dtype)
-        for column, chunk in zip(columns, out, strict=True):
+    def _decode(self, row: int, columns: range) -> Iterator[TokenArray]:
+        for column in columns:
+            chunk = np.empty(self.chunk_shape, self.dtype)
             # No codec's output exceeds the chunk by as much: a longer file is not read to its end.
             most_bytes = chunk.nbytes + chunk.nbytes // 128 + 1024
             try:
@@ -265,7 +265,7 @@ class FlatReader(ChunkedArray):
                     f"{self._named(row, column)} does not decompress: {error}"
                 ) from error
             self._check(row, column, chunk)
-        return out
+            yield chunk
 
     def _encoded(self, ids: TokenArray) -> Iterable[bytes]:
         content = self.codec.encode(padded(ids, self.chunk_shape, FILL))

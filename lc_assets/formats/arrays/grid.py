@@ -208,38 +208,26 @@ class GridReader(ChunkedArray):
         self._index_bytes = 16 * self._chunks_of_shard[0] * self._chunks_of_shard[1] + CRC_BYTES
         self._indexes: dict[tuple[int, int], _Index] = {}
 
-    def _decode(self, row: int, columns: range) -> TokenArray:
-        """Decode adjacent inner chunks; all their bytes are requested at once. One is not copied,
-        and each is checked before it leaves the processor's cache.
-        """
+    def _decode(self, row: int, columns: range) -> Iterator[TokenArray]:
+        """Decode adjacent inner chunks; all their bytes are requested at once."""
         try:
             frames = self._read([self._piece(row, column) for column in columns])
-            if len(frames) == 1:
-                return self._chunk(row, columns[0], frames[0])[np.newaxis]
-            band = np.empty((len(columns), *self.chunk_shape), self.dtype)
-            for column, frame, out in zip(columns, frames, band, strict=True):
-                self._chunk(row, column, frame, out)
+            for column, frame in zip(columns, frames, strict=True):
+                yield self._chunk(row, column, frame)
         except CorruptFile:
             self._indexes = {}  # so that a shard written again is found at the next call
             raise
-        return band
 
-    def _chunk(
-        self, row: int, column: int, frame: bytes, out: TokenArray | None = None
-    ) -> TokenArray:
-        """A decoded chunk; ``out`` if it is given."""
+    def _chunk(self, row: int, column: int, frame: bytes) -> TokenArray:
         down, across = self.chunk_shape
         try:
-            if out is None:
-                ids: TokenArray = self._codec.decoded(frame, down * across, self.dtype)
-                out = ids.reshape(down, across)
-            else:
-                self._codec.decode(frame, out)
+            ids: TokenArray = self._codec.decoded(frame, down * across, self.dtype)
         except ValueError as error:
             what = f"{len(frame):,} bytes do not decompress: {error}"
             raise CorruptFile(f"{self._named(row, column)}: {what}") from error
-        self._check(row, column, out)
-        return out
+        chunk = ids.reshape(down, across)
+        self._check(row, column, chunk)
+        return chunk
 
     def _named(self, row: int, column: int) -> str:
         down, across = self._chunks_of_shard

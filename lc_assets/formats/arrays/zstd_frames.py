@@ -3,7 +3,7 @@
 Two libraries: numcodecs encodes, as zarr-python does; zstandard, whose zstd is a tenth faster,
 decodes.
 
-Source: RFC 8878, 3.1.1: headers of frames and of their blocks.
+Source: RFC 8878.
 """
 
 import threading
@@ -13,10 +13,6 @@ import numpy as np
 import zstandard
 
 from lc_assets.formats.arrays.chunks import TokenArray
-
-_BLOCK_HEADER_BYTES, _CHECKSUM_BYTES = 3, 4
-_ONE_BYTE_REPEATED = 1
-"""The type of a block that stores one byte for all of its content."""
 
 
 def frame_content_bytes(frame: bytes) -> int | None:
@@ -61,31 +57,9 @@ class ZstdFrames(threading.local):
             raise ValueError(str(error)) from error
         return np.frombuffer(ids, dtype)
 
-    def decode(self, content: bytes, out: TokenArray) -> None:
-        """Fill ``out``, which is contiguous, with the ids of a chunk; raises as `decoded`. Where
-        several chunks form an array, this saves a copy.
-        """
-        _require_content(content, out.nbytes)
-        try:
-            n_bytes = self._decompressor.stream_reader(content).readinto(out)
-        except zstandard.ZstdError as error:
-            raise ValueError(str(error)) from error
-        # A stream neither misses a checksum that was cut off nor minds what follows it.
-        if n_bytes != out.nbytes or not _ends_with_its_checksum(content):
-            raise ValueError("its blocks and checksum do not end where its bytes do")
-
 
 def _require_content(content: bytes, n_bytes: int) -> None:
     if frame_content_bytes(content) != n_bytes:
         raise ValueError(
             f"not a zstd frame that states {n_bytes:,} bytes of content and carries a checksum"
         )
-
-
-def _ends_with_its_checksum(frame: bytes) -> bool:
-    at, is_last = zstandard.frame_header_size(frame), 0
-    while at < len(frame) and not is_last:
-        block = int.from_bytes(frame[at : at + _BLOCK_HEADER_BYTES], "little")
-        is_last, kind, n_bytes = block & 1, block >> 1 & 3, block >> 3
-        at += _BLOCK_HEADER_BYTES + (1 if kind == _ONE_BYTE_REPEATED else n_bytes)
-    return at + _CHECKSUM_BYTES == len(frame)
