@@ -85,7 +85,7 @@ def test_threads_that_read_batches_decode_a_chunk_once(grain, tmp_path):
     rows = np.random.default_rng(0).integers(0, 50_257, (512, 64)).astype(np.uint16)
     data = lc_assets.open(write_grid(tmp_path / "train.zarr", rows, inner_tokens=8))
     records = RowRecords(data, context_tokens=8)
-    assert data.rows.cache.max_bytes <= 4 * 64 * 8 * 2
+    assert data.rows.cache.max_bytes <= 4 * 64 * (1 + 8) * 2
     read = grain.ReadOptions(num_threads=16, prefetch_buffer_size=16)
     batches = grain.MapDataset.source(records).batch(8).to_iter_dataset(read)
     assert sum(len(found["targets"]) for found in batches) == 512 * 8
