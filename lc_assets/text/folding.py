@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int64s
-from lc_assets.compiling import compiled
+from lc_assets.compiling import borrowing, inlined
 from lc_assets.text.characters import code_point
 from lc_assets.text.words import normalize
 
@@ -107,7 +107,7 @@ def _folded_each(
     return out[: out_ends[-1]] if len(ends) else out[:0], out_ends
 
 
-@compiled
+@borrowing
 def _fold_each(
     data: Bytes, ends: Int64s, out: Bytes, out_ends: Int64s, text: int, tables: FoldingTables
 ) -> int:
@@ -160,7 +160,7 @@ def _fold_pieces(
     return n_out
 
 
-@compiled
+@borrowing
 def _space_from(content: Bytes, at: int) -> int:
     """The place of the first space from ``at`` on, or where there is none."""
     while at < len(content) and content[at] != _SPACE:
@@ -168,7 +168,7 @@ def _space_from(content: Bytes, at: int) -> int:
     return at
 
 
-@compiled
+@borrowing
 def _fold_utf8(source: Bytes, out: Bytes, tables: FoldingTables) -> int:
     """Write normalized text.
 
@@ -208,31 +208,29 @@ def _fold_utf8(source: Bytes, out: Bytes, tables: FoldingTables) -> int:
             n_out += 1 - after_space
             after_space = np.int64(1)
         else:
-            n_out += _put(source[i : i + length], entry, pool, out[n_out:])
+            n_replaced = (entry >> 24) & 255
+            if n_replaced:
+                n_out = _copied(pool, entry >> 32, n_replaced, out, n_out)
+            else:
+                n_out = _copied(source, i, length, out, n_out)
             after_space = np.int64(0)
             last_class, marks_end = entry & 255, n_out
         i += length
     return n_out - 1 if n_out > 0 and out[n_out - 1] == _SPACE else n_out
 
 
-@compiled
+@borrowing
 def _stays(point: int) -> bool:
     """Whether a character beyond the table stays as it is."""
     return _EMOJI_FIRST <= point <= _EMOJI_LAST or _IDEOGRAPHS_FIRST <= point <= _IDEOGRAPHS_LAST
 
 
-@compiled
-def _put(character: Bytes, entry: int, pool: Bytes, out: Bytes) -> int:
-    """Write one character, replaced or as it is; return the number of bytes."""
-    n_replaced = (entry >> 24) & 255
-    if n_replaced == 0:
-        for i in range(len(character)):
-            out[i] = character[i]
-        return len(character)
-    begin = entry >> 32
-    for i in range(n_replaced):
-        out[i] = pool[begin + i]
-    return n_replaced
+@inlined
+def _copied(source: Bytes, begin: int, n_bytes: int, out: Bytes, at: int) -> int:
+    """Copy some bytes to a place; return the place after them."""
+    for i in range(n_bytes):
+        out[np.uint64(at + i)] = source[np.uint64(begin + i)]
+    return at + n_bytes
 
 
 @cache
