@@ -147,24 +147,27 @@ def write_keyed(
 
 
 def keys_in(
-    path: Path, columns: Sequence[str], executor: Executor = HERE
+    path: Path, columns: Sequence[str], executor: Executor = HERE, *, every: int = 1
 ) -> tuple[UInt64s, UInt32s]:
-    """All keys of a table's lines, uint64, and the line each is of, uint32; ascending by key, then
-    by line. An executor's workers make them.
+    """All keys of a table's lines, or of every so many of one that `write_in_groups` wrote; uint64,
+    and the line each is of, uint32; ascending by key, then by line. An executor's workers make
+    them.
     """
     with opened_table(path) as file:
         tasks = range(0, file.num_row_groups, GROUPS_AT_ONCE)
-    make = partial(_keys_of_groups, path, columns)
+    make = partial(_keys_of_groups, path, columns, every)
     found = dict(executor.run(make, tasks, what=""))
-    return merged_keys(found[task] for task in tasks)
+    keys, places = merged_keys(found[task] for task in tasks)
+    return keys, places * np.uint32(every)
 
 
-def _keys_of_groups(path: Path, columns: Sequence[str], first: int) -> KeysOfPart:
+def _keys_of_groups(path: Path, columns: Sequence[str], every: int, first: int) -> KeysOfPart:
     with opened_table(path) as file:
         groups = range(file.num_row_groups)[first : first + GROUPS_AT_ONCE]
         table = file.read_row_groups(groups, columns=list(columns), use_threads=False)
     table.validate(full=True)
-    return keys_of_columns({name: table[name].to_pylist() for name in columns})
+    some = table.take(pa.array(range(0, len(table), every), pa.int64()))
+    return keys_of_columns({name: some[name].to_pylist() for name in columns})
 
 
 def parts_of(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -79,14 +79,18 @@ class KeyIndex:
             )
         return places
 
-    def holds(self, keys: UInt64s, places: UInt32s) -> bool:
-        """Whether the index is of these keys and places, and no others.
+    def holds(self, keys: UInt64s, places: UInt32s, *, every: int = 1) -> bool:
+        """Whether the index has these keys and places, and no others of every so many lines.
 
         Raises:
             CorruptFile: when a file is missing or damaged.
         """
         ours = self.keys()
-        return np.array_equal(ours, keys) and np.array_equal(self._places(len(ours)), places)
+        theirs = self._places(len(ours))
+        if every > 1:
+            chosen = theirs % np.uint32(every) == 0
+            ours, theirs = ours[chosen], theirs[chosen]
+        return np.array_equal(ours, keys) and np.array_equal(theirs, places)
 
 
 def _path(prefix: Path, part: str) -> Path:

@@ -18,7 +18,7 @@ from lc_assets.builds.stage import Stage
 from lc_assets.builds.tables import DROPPED, KEYED, SWEEP
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.npy import write_npy
-from lc_assets.formats.redpajama.minhash import SignaturesWriter
+from lc_assets.formats.redpajama.minhash import Signatures, SignaturesWriter
 from lc_assets.lake.digests import FileFact
 from lc_assets.lake.lake import Lake, memoized
 from lc_assets.lake.receipts import Fingerprint, encode_json, receipt_of, version_files
@@ -230,8 +230,8 @@ def write_signatures(home: Path, scale: Scale, snapshot: str) -> None:
         with contextlib.closing(
             SignaturesWriter(home / f"{name}{signing.MINHASH_SUFFIX}", RPV2.label)
         ) as writer:
-            for place, document in enumerate(ids[start:stop]):
-                writer.add(document, name, numbers[place])
+            signed = np.ones(stop - start, np.bool_)
+            writer.add(Signatures(ids=ids[start:stop], numbers=numbers, is_signed=signed), name)
 
 
 def write_promised_shards(

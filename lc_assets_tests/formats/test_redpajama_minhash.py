@@ -21,7 +21,7 @@ from lc_assets.formats.redpajama.minhash import (
     scheme_label_of,
 )
 from lc_assets.text.duplicates.minhash import FAST, RPV2, signature
-from lc_assets_tests.reference.minhash import bands_of
+from lc_assets_tests.reference.minhash import bands_of, signatures_of
 
 SHARD = "2023-06/0000/en_head.json.gz"
 PROSE = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
@@ -29,8 +29,10 @@ PROSE = "one two three four five six seven eight nine ten eleven twelve thirteen
 
 def write(path, signatures, label=RPV2.label):
     with contextlib.closing(SignaturesWriter(path, label)) as writer:
-        for number, numbers in enumerate(signatures):
-            writer.add(f"{SHARD}/{number}", SHARD, numbers)
+        for start in range(0, len(signatures), 3):
+            some = signatures[start : start + 3]
+            ids = [f"{SHARD}/{start + number}" for number in range(len(some))]
+            writer.add(signatures_of(ids, some), SHARD)
 
 
 def as_published(signatures, *, item="item", binary=None) -> pa.Table:
@@ -129,8 +131,14 @@ def test_published_files_say_nothing_of_their_scheme(tmp_path, item, binary):
 
 
 def test_the_scheme_is_stored_with_the_signatures(tmp_path):
-    write(tmp_path / "fast.parquet", [signature(PROSE, FAST)], FAST.label)
-    assert scheme_label_of(tmp_path / "fast.parquet", where="fast") == "lc-fast/1"
+    """Of a scheme that is not RedPajama-V2's, bands that repeat the first one's numbers are not."""
+    path, numbers = tmp_path / "fast.parquet", signature(PROSE, FAST)
+    write(path, [None, numbers], FAST.label)
+    assert scheme_label_of(path, where="fast") == "lc-fast/1"
+    assert pq.read_schema(path).names == SCHEMA.names[:4]
+    (part,) = read_signatures(path, where="fast")
+    assert part.is_signed.tolist() == [False, True]
+    assert np.array_equal(part.numbers[1], numbers)
 
 
 def test_files_that_are_none_are_named(tmp_path):

@@ -29,7 +29,12 @@ from lc_assets.formats.redpajama.documents import (
     write_duplicates,
 )
 from lc_assets.formats.redpajama.lines import read_lines
-from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
+from lc_assets.formats.redpajama.minhash import (
+    Signatures,
+    SignaturesWriter,
+    read_signatures,
+    scheme_label_of,
+)
 from lc_assets.formats.redpajama.signals import read_signals, signals_lines, write_signals
 from lc_assets.lake.upstream import Upstream
 from lc_assets.sources.redpajama_v2 import parse_listing
@@ -99,13 +104,13 @@ def make_signals(folder: Path) -> None:
 
 def make_signatures(folder: Path) -> None:
     with contextlib.closing(SignaturesWriter(folder / "x.parquet", RPV2.label)) as writer:
-        for number in range(5):
-            numbers = (
-                None
-                if number == 2
-                else np.random.default_rng(number).integers(2**32, size=128, dtype=np.uint32)
-            )
-            writer.add(f"{SHARD.tag}.json.gz/{number}", f"{SHARD.tag}.json.gz", numbers)
+        file = f"{SHARD.tag}.json.gz"
+        some = Signatures(
+            ids=[f"{file}/{number}" for number in range(5)],
+            numbers=np.random.default_rng(0).integers(2**32, size=(5, 128), dtype=np.uint32),
+            is_signed=np.arange(5) != 2,
+        )
+        writer.add(some, file)
 
 
 def signatures(folder: Path) -> Any:

@@ -7,9 +7,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.formats.redpajama.minhash import Signatures
 from lc_assets.text.duplicates.clusters import Hashes
 from lc_assets.text.duplicates.keys import SHINGLE_WORDS
-from lc_assets.text.duplicates.minhash import _MODULUS, BANDS, RPV2, MinHashScheme, Signature
+from lc_assets.text.duplicates.minhash import (
+    _MODULUS,
+    BANDS,
+    N_PERMUTATIONS,
+    RPV2,
+    MinHashScheme,
+    Signature,
+)
 from lc_assets.text.hashing import GOLDEN, MASK64, mix64
 from lc_assets.text.words import normalize
 
@@ -110,3 +118,12 @@ def _plain_minima(
     minima = [(permuted(chunk) & np.uint64((1 << 32) - 1)).min(axis=1) for chunk in chunks]
     least: Signature = np.array(minima, dtype=np.uint64).min(axis=0).astype(np.uint32)
     return least
+
+
+def signatures_of(ids: list[str], found: Sequence[Signature | None]) -> Signatures:
+    """Some documents with their signatures; None where a text is too short."""
+    numbers = np.zeros((len(ids), N_PERMUTATIONS), np.uint32)
+    for row, own in zip(numbers, found, strict=True):
+        row[:] = 7 if own is None else own  # what is written of a text that is too short is nothing
+    is_signed = np.array([own is not None for own in found], np.bool_)
+    return Signatures(ids=ids, numbers=numbers, is_signed=is_signed)

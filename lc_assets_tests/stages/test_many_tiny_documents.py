@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 from lc_assets.builds import building, lookups, table_checks
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.execution.local import LocalExecutor
+from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.documents import document_keys
 from lc_assets.stages.documents.keyed_texts import lines_of_ids, with_digests
@@ -129,6 +130,27 @@ def test_workers_make_the_keys_of_a_table(tmp_path, monkeypatch):
     found = lookups.keys_in(tmp_path / "a.parquet", list(columns), Backwards())
     assert all(map(np.array_equal, found, merged_keys([keys_of_columns(columns)])))
     assert asked == [0, 2, 4, 6]
+
+
+def test_the_keys_of_every_eighth_line_show_what_is_wrong(tmp_path):
+    """An index whose documents moved by one, and one that lacks a part."""
+    columns = {
+        "id": [f"b/a/line-{number}" for number in range(3000)],
+        "url": [f"http://a{number % 4}.example.org/{number}" for number in range(3000)],
+        "digest": [""] * 3000,
+    }
+    path, index = tmp_path / "a.parquet", KeyIndex(tmp_path / "a")
+    lookups.write_in_groups(path, pa.table(columns))
+    keys, places = lookups.keys_in(path, list(columns))
+    eighth = lookups.keys_in(path, list(columns), every=8)
+    assert all(map(np.array_equal, eighth, (keys[places % 8 == 0], places[places % 8 == 0])))
+    for is_right, indexed in (
+        (True, places),
+        (False, (places + 1).astype(np.uint32) % 3000),
+        (False, np.where(places < 1024, places, places % 1024)),
+    ):
+        write_key_index(tmp_path / "a", keys, indexed.astype(np.uint32))
+        assert index.holds(*eighth, every=8) == is_right
 
 
 def test_digests_of_chosen_documents_only(tmp_path):

@@ -38,6 +38,7 @@ from lc_assets_tests.builders import (
     tiny_documents,
     tiny_upstream,
 )
+from lc_assets_tests.reference.minhash import signatures_of
 
 SNAPSHOT = parse_snapshot("2023-06")
 WITH_MINHASH = RawSettings(languages=("en",), minhash=True)
@@ -49,14 +50,13 @@ def publish_signatures(upstream, tag, *, leave_out=(), change=lambda numbers: nu
     path = upstream / redpajama_v2.part_path("minhash", shard)
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(SignaturesWriter(path, RPV2.label)) as writer:
-        for line, record in reversed(list(enumerate(tiny_documents(shard)))):
-            if line not in leave_out:
-                numbers = signature(record.raw_content, RPV2)
-                writer.add(
-                    shard.document_id(line),
-                    f"{shard.tag}.json.gz",
-                    None if numbers is None else change(numbers),
-                )
+        found = {
+            shard.document_id(line): signature(record.raw_content, RPV2)
+            for line, record in reversed(list(enumerate(tiny_documents(shard))))
+            if line not in leave_out
+        }
+        changed = [None if it is None else change(it) for it in found.values()]
+        writer.add(signatures_of(list(found), changed), f"{shard.tag}.json.gz")
     return path
 
 

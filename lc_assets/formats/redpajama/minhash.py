@@ -15,7 +15,7 @@ signature_sim0.7  list of binary  14 bands of 9 numbers
 A number is four bytes, big-endian. The first band holds the whole signature, so the others follow
 from it. Files written here state in their schema's metadata, under ``minhash_scheme``, which scheme
 of `lc_assets.text.duplicates.minhash` made the signatures; published ones state none and are
-RedPajama-V2's.
+RedPajama-V2's. Of another scheme, only the first band is stored.
 
 Files are read and written a bounded number of documents at a time.
 
@@ -24,7 +24,7 @@ Source: ``app/src/quality_signals.py`` and ``app/src/dedupe`` of togethercompute
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
@@ -36,7 +36,7 @@ from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import library_errors_as_corrupt_file
 from lc_assets.formats.parquet.opening import guarded
 from lc_assets.formats.redpajama.documents import id_int
-from lc_assets.text.duplicates.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands, Signature
+from lc_assets.text.duplicates.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands
 
 SCHEME_KEY = b"minhash_scheme"
 GROUP_DOCUMENTS = 4096
@@ -61,12 +61,17 @@ _COLUMNS = frozenset(bands.column for bands in BANDS)
 _NUMBER = np.dtype(">u4")
 
 
+def bands_stored(scheme_label: str) -> tuple[Bands, ...]:
+    """The bands in a file of a scheme."""
+    return BANDS if scheme_label == RPV2.label else BANDS[:1]
+
+
 class Signatures(msgspec.Struct, frozen=True, kw_only=True):
     """Some documents with their signatures.
 
     Attributes:
         ids: of the documents.
-        numbers: ``(documents, 128)`` uint32; zeros where there is none.
+        numbers: ``(documents, 128)`` uint32; zeros where there is none, if read.
         is_signed: ``(documents,)`` bool; False where the text has fewer than 13 words.
     """
 
@@ -81,16 +86,21 @@ class SignaturesWriter:
 
     >>> import contextlib, tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.minhash.parquet"
+    >>> some = Signatures(
+    ...     ids=["a.json.gz/0", "a.json.gz/1"],
+    ...     numbers=np.arange(256, dtype=np.uint32).reshape(2, 128),
+    ...     is_signed=np.array([True, False]),
+    ... )
     >>> with contextlib.closing(SignaturesWriter(path, RPV2.label)) as writer:
-    ...     writer.add("a.json.gz/0", "a.json.gz", np.arange(128, dtype=np.uint32))
-    ...     writer.add("a.json.gz/1", "a.json.gz", None)
+    ...     writer.add(some, "a.json.gz")
     >>> [(part.ids, part.is_signed.tolist()) for part in read_signatures(path, where="a")]
     [(['a.json.gz/0', 'a.json.gz/1'], [True, False])]
     """
 
     def __init__(self, path: Path, scheme_label: str, beside: Sequence[pa.Field] = ()) -> None:
-        self._types = [field.type for field in beside]
-        self._schema = pa.schema([*SCHEMA, *beside], {SCHEME_KEY: scheme_label.encode()})
+        self._bands = bands_stored(scheme_label)
+        stored = [*SCHEMA][: len(SCHEMA) - len(BANDS) + len(self._bands)]
+        self._schema = pa.schema([*stored, *beside], {SCHEME_KEY: scheme_label.encode()})
         self._writer = pq.ParquetWriter(
             path,
             self._schema,
@@ -99,39 +109,35 @@ class SignaturesWriter:
             use_dictionary=["shard_id"],
             write_statistics=False,
         )
-        self._waiting: list[tuple[Any, ...]] = []
+        self._waiting = self._schema.empty_table()
 
-    def add(
-        self, document_id: str, shard_id: str, numbers: Signature | None, *beside: object
-    ) -> None:
-        """Add a document; ``numbers`` are ``(128,)`` uint32, or None when its text is too short;
-        ``beside`` are the values of the columns that follow.
+    def add(self, some: Signatures, shard_id: str, beside: Sequence[pa.Array] = ()) -> None:
+        """Add documents of a shard; ``beside`` are the columns that follow. Numbers of a document
+        that is not signed are ignored.
         """
-        self._waiting.append((document_id, shard_id, numbers, *beside))
-        if len(self._waiting) == GROUP_DOCUMENTS:
-            self._flush()
+        matrix = some.numbers[some.is_signed].astype(_NUMBER)
+        columns = [
+            pa.repeat(shard_id, len(some.ids)),
+            pa.array(some.ids, pa.string()),
+            pa.array(list(map(id_int, some.ids)), pa.uint64()),
+            *(_column(matrix, some.is_signed, bands) for bands in self._bands),
+            *beside,
+        ]
+        added = pa.Table.from_arrays(columns, schema=self._schema)
+        self._waiting = pa.concat_tables([self._waiting, added])
+        self._write(GROUP_DOCUMENTS)
 
     def close(self) -> None:
         """Write the remaining documents and the file's footer."""
-        self._flush()
+        self._write(1)
         self._writer.close()
 
-    def _flush(self) -> None:
-        if not self._waiting:
-            return
-        ids, shard_ids, numbers, *beside = zip(*self._waiting, strict=True)
-        is_signed = np.array([some is not None for some in numbers])
-        signed = [some for some in numbers if some is not None]
-        matrix = np.array(signed, dtype=np.uint32).reshape(-1, N_PERMUTATIONS).astype(_NUMBER)
-        columns = [
-            pa.array(shard_ids, pa.string()),
-            pa.array(ids, pa.string()),
-            pa.array([id_int(one) for one in ids], pa.uint64()),
-            *(_column(matrix, is_signed, bands) for bands in BANDS),
-            *(pa.array(*column) for column in zip(beside, self._types, strict=True)),
-        ]
-        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
-        self._waiting = []
+    def _write(self, least: int) -> None:
+        """Write row groups while at least so many documents wait."""
+        while self._waiting.num_rows >= least:
+            group = self._waiting.slice(0, GROUP_DOCUMENTS)
+            self._writer.write_table(group.combine_chunks())
+            self._waiting = self._waiting.slice(GROUP_DOCUMENTS)
 
 
 def read_signatures(
@@ -152,8 +158,8 @@ def read_signatures(
         library_errors_as_corrupt_file(where, system_errors_too=True),
         guarded(source, where=where, rows_at_once=GROUP_DOCUMENTS) as file,
     ):
-        _check_columns(file.file.schema_arrow, where)
-        read = BANDS if repeats else BANDS[:1]
+        stored = bands_stored(_label_of(file.file.schema_arrow, where))
+        read = stored if repeats else stored[:1]
         for batch in file.batches(GROUP_DOCUMENTS, ["id", *(bands.column for bands in read)]):
             yield _signatures(batch, read, where)
 
@@ -168,20 +174,16 @@ def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
         library_errors_as_corrupt_file(where, system_errors_too=True),
         guarded(source, where=where, rows_at_once=GROUP_DOCUMENTS) as file,
     ):
-        schema = file.file.schema_arrow
-    _check_columns(schema, where)
-    label: str = (
-        (schema.metadata or {}).get(SCHEME_KEY, RPV2.label.encode()).decode("utf-8", "replace")
-    )
-    return label
+        return _label_of(file.file.schema_arrow, where)
 
 
 def _column(matrix: Array, is_signed: Booleans, bands: Bands) -> pa.Array:
     """A column of bands from ``(signed documents, 128)`` big-endian numbers."""
     content = matrix[:, : bands.n_bands * bands.n_rows].tobytes()
+    ends = np.arange(len(matrix) * bands.n_bands + 1, dtype=np.int32) * np.int32(bands.n_bytes)
     values = pa.Array.from_buffers(
-        pa.binary(bands.n_bytes), len(matrix) * bands.n_bands, [None, pa.py_buffer(content)]
-    ).cast(pa.binary())
+        pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(content)]
+    )
     begins = np.concatenate([[0], np.cumsum(is_signed)]).astype(np.int32) * np.int32(bands.n_bands)
     return pa.ListArray.from_arrays(pa.array(begins), values, mask=pa.array(~is_signed))
 
@@ -211,8 +213,11 @@ def _signatures(batch: pa.RecordBatch, read: Sequence[Bands], where: str) -> Sig
     return Signatures(ids=ids, numbers=numbers, is_signed=is_signed)
 
 
-def _check_columns(schema: pa.Schema, where: str) -> None:
-    columns = [("id", _STRINGS), *((bands.column, _BANDS) for bands in BANDS)]
+def _label_of(schema: pa.Schema, where: str) -> str:
+    """The scheme of a file, whose columns are checked."""
+    stated = (schema.metadata or {}).get(SCHEME_KEY, RPV2.label.encode())
+    label: str = stated.decode("utf-8", "replace")
+    columns = [("id", _STRINGS), *((bands.column, _BANDS) for bands in bands_stored(label))]
     for name, types in columns:
         if schema.names.count(name) != 1 or schema.field(name).type not in types:
             found = ", ".join(f"{field.name}: {field.type}" for field in schema)
@@ -220,3 +225,4 @@ def _check_columns(schema: pa.Schema, where: str) -> None:
                 f"{where}: not a file of MinHash signatures: column {name} is missing or of "
                 f"another type; found {found[:300]}"
             )
+    return label

@@ -6,10 +6,8 @@ A text is normalized once for all of them.
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import repeat
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +19,7 @@ from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.tables import read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures
+from lc_assets.formats.redpajama.minhash import Signatures, SignaturesWriter, read_signatures
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.publishing import publish
 from lc_assets.records import record
@@ -34,6 +32,7 @@ from lc_assets.text.duplicates.keys import (
     text_keys,
 )
 from lc_assets.text.duplicates.minhash import (
+    N_PERMUTATIONS,
     RPV2,
     MinHashScheme,
     Signature,
@@ -109,26 +108,24 @@ def sign_shard(task: SignTask) -> Counts:
         contextlib.closing(SignaturesWriter(staging, scheme.label, task.beside)) as writer,
     ):
         for texts in read_texts(task.documents, ["id", "raw_content"], task.privacy):
-            names: list[str] = texts.lines["id"].to_pylist()
-            shard_id = shard_id or _shard_id(names[0])
+            ids: list[str] = texts.lines["id"].to_pylist()
+            shard_id = shard_id or _shard_id(ids[0])
             normalized = normalized_each(*texts.tokenized)
             made, hashes = _of_texts(task, texts, normalized)
             del texts
-            columns = [made[field.name] for field in task.beside]
-            signed = _signed(names, normalized, scheme, hashes, published=published, counts=counts)
-            for line in zip(names, repeat(shard_id), signed, *columns, strict=False):
-                writer.add(*line)
+            signed = _signed(ids, normalized, scheme, hashes, published=published, counts=counts)
+            writer.add(signed, shard_id, [made[field.name] for field in task.beside])
     n_documents = counts[PUBLISHED] + counts[COMPUTED] + counts[TOO_SHORT]
     return Counts(seen=n_documents, kept=n_documents, extra={"shards": 1, **counts})
 
 
 def _of_texts(
     task: SignTask, texts: SomeTexts, normalized: tuple[Bytes, Int64s]
-) -> tuple[dict[str, list[Any]], tuple[Hashes, Int64s] | None]:
+) -> tuple[dict[str, pa.Array], tuple[Hashes, Int64s] | None]:
     """The columns beside the signatures of some texts, by name; and hashes of their shingles, where
     these are needed.
     """
-    made: dict[str, list[Any]] = dict(digests_of(texts)) if task.beside else {}
+    made = digests_of(texts) if task.beside else {}
     shingles = task.sketched or task.shingles
     hashes = shingles_each(*normalized, shingles) if shingles else None
     if task.keyed:
@@ -139,35 +136,34 @@ def _of_texts(
 
 
 def _signed(
-    names: Sequence[str],
+    ids: list[str],
     normalized: tuple[Bytes, Int64s],
     scheme: MinHashScheme,
     hashes: tuple[Hashes, Int64s] | None,
     *,
     published: Mapping[str, Signature | None],
     counts: Counter[str],
-) -> list[Signature | None]:
+) -> Signatures:
     """Signatures of some documents: published ones, of which the first are checked, or computed."""
-    known = [place for place, name in enumerate(names) if name in published]
+    known = [place for place, name in enumerate(ids) if name in published]
     again = known[: CHECKED_DOCUMENTS - counts[CHECKED]]
-    places = sorted({*range(len(names))}.difference(known).union(again))
-    found = signatures_each(*chosen(*normalized, places), scheme, hashes)
-    computed = {
-        place: numbers if is_signed else None
-        for place, numbers, is_signed in zip(places, *found, strict=True)
-    }
-    signed = [
-        published[name] if name in published else computed[place]
-        for place, name in enumerate(names)
-    ]
-    counts[CHECKED] += len(again)
-    counts[DIFFERENT] += sum(not _same(signed[place], computed[place]) for place in again)
-    origins = (PUBLISHED if name in published else COMPUTED for name in names)
-    counts.update(
-        TOO_SHORT if numbers is None else origin
-        for numbers, origin in zip(signed, origins, strict=True)
+    places = sorted({*range(len(ids))}.difference(known).union(again))
+    numbers, is_signed = np.zeros((len(ids), N_PERMUTATIONS), np.uint32), np.zeros(len(ids), bool)
+    numbers[places], is_signed[places] = signatures_each(
+        *chosen(*normalized, places), scheme, hashes
     )
-    return signed
+    for place in known:
+        theirs = published[ids[place]]
+        if place in again:
+            ours = numbers[place] if is_signed[place] else None
+            counts[DIFFERENT] += not _same(theirs, ours)
+        is_signed[place] = theirs is not None
+        numbers[place] = 0 if theirs is None else theirs
+    counts[CHECKED] += len(again)
+    counts[TOO_SHORT] += len(ids) - int(is_signed.sum())
+    counts[PUBLISHED] += int(is_signed[known].sum())
+    counts[COMPUTED] += int(is_signed.sum() - is_signed[known].sum())
+    return Signatures(ids=ids, numbers=numbers, is_signed=is_signed)
 
 
 def text_facts(documents: Path, privacy: PrivacySettings) -> pa.Table:
@@ -182,11 +178,11 @@ def text_facts(documents: Path, privacy: PrivacySettings) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _facts_of(texts: SomeTexts, data: Bytes, ends: Int64s) -> dict[str, list[Any]]:
+def _facts_of(texts: SomeTexts, data: Bytes, ends: Int64s) -> dict[str, pa.Array]:
     """`TEXT_FACTS` of some texts, which are given normalized, too."""
-    keys = [key or (None, None) for key in text_keys(data, ends)]
-    high, low = zip(*keys, strict=True)
-    n_chars = pc.utf8_length(texts.lines["raw_content"]).to_pylist()
+    keys, is_keyed = text_keys(data, ends)
+    high, low = (pa.array(half, mask=~is_keyed) for half in keys.T)
+    n_chars = pc.cast(pc.utf8_length(texts.lines["raw_content"]), pa.int64())
     return {"text_high": high, "text_low": low, "n_chars": n_chars}
 
 

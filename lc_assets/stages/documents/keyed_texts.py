@@ -68,11 +68,10 @@ def with_digests(
     """
     columns = [name for name in schema.names if name not in OF_TEXT.names]
     for texts in read_texts(path, columns, privacy, only):
-        arrays = {name: texts.lines[name] for name in columns}
-        arrays |= {name: pa.array(found, pa.string()) for name, found in digests_of(texts).items()}
+        arrays = {name: texts.lines[name] for name in columns} | digests_of(texts)
         if shingles and SKETCH.name in schema.names:
             hashes = shingles_each(*normalized_each(*texts.tokenized), shingles)
-            arrays[SKETCH.name] = pa.array(sketched(*hashes), SKETCH.type)
+            arrays[SKETCH.name] = sketched(*hashes)
         yield pa.record_batch([arrays[name] for name in schema.names], schema=schema)
         del texts
 
@@ -109,20 +108,24 @@ def _read_again(
     return found
 
 
-def digests_of(texts: SomeTexts) -> dict[str, list[str]]:
+def digests_of(texts: SomeTexts) -> dict[str, pa.Array]:
     """Digests of documents' texts, as they are and as they are tokenized."""
     own = _digests(*texts.raw)
     tokenized = own if texts.tokenized is texts.raw else _digests(*texts.tokenized)
     return {"text_digest": own, "tokenized_digest": tokenized}
 
 
-def _digests(data: Bytes, ends: Int64s) -> list[str]:
-    return [text_digest(text.data) for text in parts(data, ends)]
+def _digests(data: Bytes, ends: Int64s) -> pa.Array:
+    return pa.array([text_digest(text.data) for text in parts(data, ends)], pa.string())
 
 
-def sketched(hashes: Hashes, ends: Int64s) -> list[bytes]:
+def sketched(hashes: Hashes, ends: Int64s) -> pa.Array:
     """Sketches of texts, by their shingles, as `SKETCH` holds them."""
-    return [found.tobytes() for found in sketches_each(hashes, ends)]
+    return _column(sketches_each(hashes, ends))
+
+
+def _column(sketches: UInt64s) -> pa.Array:
+    return pa.Array.from_buffers(SKETCH.type, len(sketches), [None, pa.py_buffer(sketches)])
 
 
 def with_published(documents: Path, known: Path, schema: pa.Schema) -> Iterator[pa.Table]:
@@ -151,9 +154,7 @@ def with_sketches(parts: Iterable[pa.Table], sketches: UInt64s) -> Iterator[pa.T
     """The parts of a table of documents, each with its documents' sketches."""
     begin = 0
     for part in parts:
-        found = pa.py_buffer(sketches[begin : begin + part.num_rows])
-        column = pa.Array.from_buffers(SKETCH.type, part.num_rows, [None, found])
-        yield part.append_column(SKETCH, column)
+        yield part.append_column(SKETCH, _column(sketches[begin : begin + part.num_rows]))
         begin += part.num_rows
 
 

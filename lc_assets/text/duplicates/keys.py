@@ -33,7 +33,7 @@ from typing import Literal
 import can_ada
 import numpy as np
 
-from lc_assets.arrays import Bytes, Int32s, Int64s, UInt32s
+from lc_assets.arrays import Booleans, Bytes, Int32s, Int64s, UInt32s, UInt64s
 from lc_assets.records import frozen
 from lc_assets.text.duplicates.grams import Hashes, gram_hashes, grams_of_each, words_of_each
 from lc_assets.text.folding import normalized_utf8
@@ -205,15 +205,19 @@ def text_key(text: str | bytes) -> Key | None:
     (True, None)
     """
     normalized = normalized_utf8(text)
-    return text_keys(normalized, np.array([len(normalized)]))[0]
+    (((high, low),), (is_keyed,)) = text_keys(normalized, np.array([len(normalized)]))
+    return (int(high), int(low)) if is_keyed else None
 
 
-def text_keys(data: Bytes, ends: Int64s) -> list[Key | None]:
-    """The `text_key` of each of some texts, given as for `units_each`."""
-    return [
-        _TWO.unpack_from(hashlib.sha256(own.data).digest()) if len(own) else None
-        for own in parts(data, ends)
-    ]
+def text_keys(data: Bytes, ends: Int64s) -> tuple[UInt64s, Booleans]:
+    """The `text_key` of each of some texts, given as for `units_each`, and which have one.
+
+    Returns:
+        ``(texts, 2)`` uint64, of any numbers where there is none; ``(texts,)``.
+    """
+    digests = b"".join(hashlib.sha256(own.data).digest() for own in parts(data, ends))
+    keys = np.frombuffer(digests, "<u8").reshape(-1, 4)[:, :2]
+    return keys.astype(np.uint64, copy=False), np.diff(ends, prepend=0) > 0
 
 
 def digest_key(digest: str) -> Key | None:
