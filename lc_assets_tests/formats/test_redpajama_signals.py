@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.redpajama.documents import DocumentRecord
-from lc_assets.formats.redpajama.signal_lines import BULLET_NEEDS, LineScanner
+from lc_assets.formats.redpajama.documents import DocumentRecord, line_reader
+from lc_assets.formats.redpajama.signal_lines import BULLET_NEEDS, NOT_READ, LineScanner
 from lc_assets.formats.redpajama.signals import (
     SignalsTable,
     _record_type,
@@ -233,6 +233,7 @@ def test_numbers_that_a_record_lacks_are_left_out(tmp_path):
     assert found == {"ccnet_nlines": [[0, 2, 0.0]], "ccnet_bucket": [[0, 2, 1.0]]}
 
 
+PREFIX = SHARD.document_id(0).removesuffix("0")
 SCORES = st.none() | st.integers(-3, 10**16) | st.floats(-1e6, 1e6).map(lambda it: round(it, 8))
 
 
@@ -244,7 +245,7 @@ def test_a_scanned_line_is_as_it_is_decoded(data, wanted, random):
     names = data.draw(st.permutations((*SCALARS, *BULLET_NEEDS)))[: data.draw(st.integers(1, 30))]
     spans = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), SCORES), max_size=3)
     record = {
-        "id": SHARD.document_id(7),
+        "id": SHARD.document_id(data.draw(st.integers(0, 99) | st.integers(10**9, 10**11))),
         "id_int": 5,
         "metadata": {"cc_segment": "x", "url": data.draw(st.text(max_size=9)), "language": "en"},
         "quality_signals": {name: data.draw(spans) for name in names},
@@ -254,16 +255,17 @@ def test_a_scanned_line_is_as_it_is_decoded(data, wanted, random):
         at = random.randrange(len(line))
         line = line[:at] + bytes([random.choice(b'[]{}",.-019e \\n')]) + line[at + 1 :]
     known = [name for name in SCALARS if name in wanted]
-    (before, found, _), (_, scores, _) = LineScanner(known).scan([b"{}", line, b""])
-    assert before is None
-    if found is None:
+    found = LineScanner(known, PREFIX).scan([b"{}", line, b""])
+    assert found.lines[0] == found.lines[2] == NOT_READ
+    if found.lines[1] == NOT_READ:
         return
     try:
         decoded = msgspec.json.decode(line, type=_record_type(known))
     except msgspec.DecodeError:
         decoded = msgspec.json.decode(_without_unwanted(line, wanted), type=_record_type(known))
-    assert found == (decoded.id, decoded.metadata.url)
-    np.testing.assert_array_equal(scores, list(_scores(decoded.quality_signals, known)))
+    assert line_reader(SHARD)(decoded.id, "") == found.lines[1]
+    assert found.urls[1] == decoded.metadata.url
+    np.testing.assert_array_equal(found.scores[1], list(_scores(decoded.quality_signals, known)))
 
 
 def _without_unwanted(line: bytes, wanted: set[str]) -> bytes:
@@ -283,6 +285,11 @@ def test_lines_as_published_are_scanned(tmp_path):
     )
     write_signals(tmp_path / "x.gz", SHARD, [(7, record, signals_of(record.raw_content))])
     line = gzip.decompress((tmp_path / "x.gz").read_bytes()).removesuffix(b"\n")
-    found, scores = LineScanner(SCALARS).scan([line, line.replace(b'":', b'": '), line])
-    assert found == [(SHARD.document_id(7), ""), None, (SHARD.document_id(7), "")]
-    assert scores[0, SCALARS.index("frac_lines_start_with_bulletpoint")] == 1
+    others = [
+        line.replace(b'":', b'": '),
+        line.replace(b'_signals":{', b'_signals":{"rps_doc_word_count":[],'),  # and once more
+        line.replace(b'"url":"', b'"url":"\xff'),
+    ]
+    found = LineScanner(SCALARS, PREFIX).scan([line, *others, line])
+    assert (found.lines.tolist(), found.urls[::4]) == ([7, *[NOT_READ] * 3, 7], ["", ""])
+    assert found.scores[0, SCALARS.index("frac_lines_start_with_bulletpoint")] == 1

@@ -5,7 +5,6 @@ rarely needed; only requested signals are decoded, and of a long file's lines as
 written not even these (`lc_assets.formats.redpajama.signal_lines`).
 """
 
-from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import nan
@@ -21,7 +20,7 @@ from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import CorpusDocument, as_float
 from lc_assets.formats.redpajama.documents import DocumentRecord, id_int, line_reader
 from lc_assets.formats.redpajama.lines import decode_json, read_lines, write_json_lines
-from lc_assets.formats.redpajama.signal_lines import BULLET_NEEDS, LineScanner
+from lc_assets.formats.redpajama.signal_lines import BULLET_NEEDS, NOT_READ, LineScanner, Scanned
 from lc_assets.records import distinct
 from lc_assets.text.signals.as_json import spans_as_json
 from lc_assets.text.signals.names import BULLET_LINES, CCNET_SIGNALS, SCALARS, Signals
@@ -93,64 +92,63 @@ def read_signals(
     """
     known = [name for name in SCALARS if name in names]
     decoder, line_of = msgspec.json.Decoder(_record_type(known)), line_reader(shard)
-    lines, urls, values = array("q"), list[str](), array("d")
-    seen: set[int] = set()
+    scanner = LineScanner(known, f"{shard.tag}.json.gz/")
+    first = 0 if scanner.is_loaded else DECODED_FIRST
+    parts = [Scanned(np.empty(0, np.int64), [], np.empty((0, len(known))))]
+    numbers = [np.empty(0, np.int64)]
     n_undecodable = n_oversize = 0
-    for number, text, scanned in _scanned(
-        read_lines(stream, where=where, max_line_bytes=max_line_bytes), LineScanner(known)
+    for batch in together(
+        read_lines(stream, where=where, max_line_bytes=max_line_bytes),
+        lambda numbered: len(numbered[1] or b""),
     ):
-        at = f"{where}, line {number}"
-        if text is None:
-            n_oversize += 1
-            continue
-        if scanned is not None:
-            name, url, scores = scanned
-        else:
+        own = scanner.scan([(text or b"") if number >= first else b"" for number, text in batch])
+        for row in np.flatnonzero(own.lines == NOT_READ).tolist():
+            number, text = batch[row]
+            if text is None:
+                n_oversize += 1
+                continue
+            at = f"{where}, line {number}"
             try:
                 record: Any = decode_json(text, decoder, where=at)
             except CorruptFile:
                 n_undecodable += 1
                 continue
-            name, url = record.id, record.metadata.url
-            scores = list(_scores(record.quality_signals, known))
-        line = line_of(name, at)
-        if line in seen:
-            raise CorruptFile(
-                f"{at}: the signals of {shard.document_id(line)} a second time; expected each once"
-            )
-        seen.add(line)
-        lines.append(line)
-        urls.append(url)
-        values.extend(scores)
-    order = np.argsort(lines)
-    rows = np.array(values).reshape(len(lines), len(known))[order]
+            own.lines[row], own.urls[row] = line_of(record.id, at), record.metadata.url
+            own.scores[row] = list(_scores(record.quality_signals, known))
+        read = np.flatnonzero(own.lines != NOT_READ)
+        urls = [own.urls[row] for row in read.tolist()]
+        parts.append(Scanned(own.lines[read], urls, own.scores[read]))
+        numbers.append(batch[0][0] + read)
+    found = Scanned(
+        np.concatenate([part.lines for part in parts]),
+        [url for part in parts for url in part.urls],
+        np.concatenate([part.scores for part in parts]),
+    )
+    order = _order(found.lines, np.concatenate(numbers), shard, where)
     return SignalsTable(
-        lines=np.array(lines)[order],
-        urls=[urls[row] for row in order.tolist()],
-        columns={name: np.ascontiguousarray(rows[:, at]) for at, name in enumerate(known)},
+        lines=found.lines[order],
+        urls=[found.urls[row] for row in order.tolist()],
+        columns={name: found.scores[order, at] for at, name in enumerate(known)},
         n_undecodable=n_undecodable,
         n_oversize=n_oversize,
     )
 
 
-_Scanned = tuple[str, str, list[float]]
-"""Id, address and scores of a line."""
+def _order(lines: Int64s, numbers: Int64s, shard: Shard, where: str) -> Int64s:
+    """The rows by their documents' lines; ``numbers`` are of their own lines.
 
-
-def _scanned(
-    lines: Iterable[tuple[int, bytes | None]], scanner: LineScanner
-) -> Iterator[tuple[int, bytes | None, _Scanned | None]]:
-    """The lines, with what was scanned of each; None where it must be decoded."""
-    first = 0 if scanner.is_loaded else DECODED_FIRST
-    for batch in together(lines, lambda numbered: len(numbered[1] or b"")):
-        due = {number: text for number, text in batch if text is not None and number >= first}
-        found = dict[int, _Scanned]()
-        if due:
-            names, scores = scanner.scan(list(due.values()))
-            rows = zip(due, names, scores.tolist(), strict=True)
-            found = {number: (*own, row) for number, own, row in rows if own is not None}
-        for number, text in batch:
-            yield number, text, found.get(number)
+    Raises:
+        CorruptFile: when two are of one document.
+    """
+    order: Int64s = np.argsort(lines, kind="stable")
+    again = order[1:][np.diff(lines[order]) == 0]
+    if len(again):
+        row = again.min()
+        raise CorruptFile(
+            f"{where}, line {numbers[row]}: the signals of {shard.document_id(int(lines[row]))} a "
+            "second time; expected each once"
+        )
+    return order
 
 
 def write_signals(
