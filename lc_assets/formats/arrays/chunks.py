@@ -300,7 +300,7 @@ def padded(values: TokenArray, shape: tuple[int, int], fill: int) -> TokenArray:
     """``values`` as a contiguous array of ``shape``, with ``fill`` below and to the right."""
     if values.shape == shape:
         return np.ascontiguousarray(values)
-    whole = np.full(shape, fill, values.dtype)
+    whole = np.full(shape, fill, values.dtype) if fill else np.zeros(shape, values.dtype)
     whole[: values.shape[0], : values.shape[1]] = values
     return whole
 

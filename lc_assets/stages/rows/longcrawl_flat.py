@@ -5,7 +5,7 @@ An optional full copy for readers that support only that layout. The global orde
 rows at the size of an index (`lc_assets.stages.rows.longcrawl`).
 """
 
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
 
@@ -144,8 +144,9 @@ def bring_grids(lake: Lake, order: Path) -> None:
         lake.partition("token_grid", source.snapshot).at(source.version).only("*.zarr/*")
 
 
+@lru_cache(maxsize=len(SPLITS))
 class OrderedRows:
-    """The rows of one split in the global order, without a cache."""
+    """The rows of one split in the global order, opened once in a process."""
 
     def __init__(self, root: Path, order: Path, split: str) -> None:
         self.order = GlobalOrder.open(order, split)
@@ -156,14 +157,20 @@ class OrderedRows:
 
     def read(self, positions: range, tokens: slice) -> Array:
         """Tokens of some rows: one read per grid, whose rows are consecutive in an order."""
-        own = slice(positions.start, positions.stop)
-        source, row = self.order.source[own], self.order.row[own].astype(np.int64)
+        part = slice(positions.start, positions.stop)
+        source, row = self.order.source[part], self.order.row[part].astype(np.int64)
         columns = range(self.order.row_tokens)[tokens]
-        ids = np.empty((len(positions), len(columns)), grid_dtype(self.order.vocab_size))
+        ids: Array = np.empty((len(positions), len(columns)), grid_dtype(self.order.vocab_size))
         for number in np.unique(source):
             mine = source == number
             first, last = int(row[mine].min()), int(row[mine].max())
-            ids[mine] = self.grids[number].read(slice(first, last + 1), tokens)[row[mine] - first]
+            places = row[mine] - first
+            found: Array = self.grids[number].read(slice(first, last + 1), tokens)
+            if not np.array_equal(places, np.arange(len(found))):
+                found = found[places]
+            if mine.all():
+                return found
+            ids[mine] = found
         return ids
 
 
