@@ -196,6 +196,8 @@ def make_folder(folder: Path) -> None:
     A folder's fsync keeps the names in it, not its own: a pointer could outlive the folder that it
     names.
     """
+    if folder.is_dir():
+        return
     missing = [folder, *folder.parents]
     missing = missing[
         : next((number for number, path in enumerate(missing) if path.is_dir()), len(missing))
