@@ -379,6 +379,21 @@ def test_a_check_fails_with_a_message(made, tmp_path, module, check, spoil):
     assert found.message
 
 
+def test_of_long_documents_fewer_pairs_are_compared_again(made):
+    """At least some, and of short ones no more than are needed."""
+    context, _ = made
+    given = check_input_of(
+        context.lake, context.lake.partition("near_duplicate_pairs", NEW).require()
+    )
+    assert given.counts.kept > near_pairs.LEAST_AGAIN
+    for chars, wanted in ((10**3, given.counts.kept), (10**5, 5), (10**9, near_pairs.LEAST_AGAIN)):
+        extra = {"documents compared": 2, "characters compared": 2 * chars}
+        counts = msgspec.structs.replace(given.counts, extra=extra)
+        found = near_pairs.pairs_are_as_alike_as_they_say(replace(given, counts=counts))
+        assert found.passed
+        assert found.values["compared again"] == min(wanted, near_pairs.MOST_AGAIN)
+
+
 def test_how_many_shards_are_indexed_together_changes_no_byte(tmp_path, upstream, monkeypatch):
     """Each shard by itself, some together, a snapshot's all together; over both snapshots."""
     found = {}

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets import arrow_compute as pc
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.builds.inputs import made_from
 from lc_assets.builds.lookups import read_some
@@ -84,8 +85,8 @@ TABLE = "near_pairs.parquet"
 REFUTED = "less alike than the floor"
 GROUP_PAIRS = 1 << 16
 """Of a row group of the table."""
-COMPARED_AGAIN = 20
-"""Number of pairs whose similarity the check recomputes."""
+LEAST_AGAIN, MOST_AGAIN, CHARS_AGAIN = 4, 20, 1 << 20
+"""Pairs whose similarity the check recomputes: of some so many characters together."""
 
 
 def write_near_duplicate_pairs(context: BuildContext, staging: StagingFolder) -> Counts:
@@ -192,24 +193,32 @@ def the_pairs_add_up(check_input: CheckInput) -> CheckResult:
     as similar as the floor.
     """
     table = read_table(check_input.folder / TABLE, NEAR_PAIRS.names)
-    left, right, similar = (table[name].to_pylist() for name in ("a", "b", "similarity"))
+    a, b, similar = (table[name] for name in ("a", "b", "similarity"))
     floor, key = check_input.fingerprint.params["evidence_floor"], check_input.fingerprint.key
-    n_unlike = sum(not floor <= found <= 1 for found in similar)
-    n_foreign = sum(not b.startswith(f"{key}/") for b in right)
-    pairs = {frozenset(pair) for pair in zip(left, right, strict=True) if pair[0] != pair[1]}
-    n_twice, n_counted = len(left) - len(pairs), check_input.counts.kept
+    alike = pc.and_(pc.less_equal(floor, similar), pc.less_equal(similar, 1))
+    n_unlike = len(table) - pc.sum(alike, min_count=0).as_py()
+    n_foreign = len(table) - pc.sum(pc.starts_with(b, f"{key}/"), min_count=0).as_py()
+    swapped = pc.less(b, a)
+    ends = pa.table([pc.if_else(swapped, b, a), pc.if_else(swapped, a, b)], ["a", "b"])
+    pairs = ends.filter(pc.not_equal(a, b)).group_by(["a", "b"], use_threads=False).aggregate([])
+    n_twice, n_counted = len(table) - len(pairs), check_input.counts.kept
     return CheckResult(
-        passed=len(left) == n_counted and not n_unlike and not n_foreign and not n_twice,
-        message=f"{len(left):,} pairs of {n_counted:,} counted; {n_twice:,} twice or of one "
+        passed=len(table) == n_counted and not n_unlike and not n_foreign and not n_twice,
+        message=f"{len(table):,} pairs of {n_counted:,} counted; {n_twice:,} twice or of one "
         f"document, {n_unlike:,} less alike than {floor}, {n_foreign:,} of other snapshots",
-        values={"pairs": len(left)},
+        values={"pairs": len(table)},
     )
 
 
 def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
-    """Evenly chosen pairs, compared again by text, have exactly the similarity in the table."""
-    lines = read_table(check_input.folder / TABLE, NEAR_PAIRS.names).to_pylist()
-    chosen = [lines[place] for place in evenly_spaced(len(lines), COMPARED_AGAIN)]
+    """Evenly chosen pairs, compared again by text, have exactly the similarity in the table.
+
+    They are `MOST_AGAIN` pairs, fewer of long documents. All pairs are compared by one kernel, of
+    sets made by one function; tests hold both against every text compared with every other.
+    """
+    table = read_table(check_input.folder / TABLE, NEAR_PAIRS.names)
+    places = evenly_spaced(len(table), _most_again(check_input.counts))
+    chosen = table.take(pa.array(places, pa.int64())).to_pylist()
     sets = _shingles(check_input, {line[side] for line in chosen for side in ("a", "b")})
     measure = check_input.fingerprint.params.get("measure", "jaccard")
     wrong = [
@@ -220,10 +229,17 @@ def pairs_are_as_alike_as_they_say(check_input: CheckInput) -> CheckResult:
     ]
     return CheckResult(
         passed=not wrong,
-        message=f"{len(chosen):,} of {len(lines):,} pairs compared again, {len(wrong):,} differ"
+        message=f"{len(chosen):,} of {len(table):,} pairs compared again, {len(wrong):,} differ"
         + (f", such as {wrong[0]['a']} and {wrong[0]['b']}" if wrong else ""),
         values={"compared again": len(chosen), "differ": len(wrong)},
     )
+
+
+def _most_again(counts: Counts) -> int:
+    n_documents, n_chars = (
+        counts.extra.get(f"{what} compared", 0) for what in ("documents", "characters")
+    )
+    return min(max(LEAST_AGAIN, CHARS_AGAIN * n_documents // max(2 * n_chars, 1)), MOST_AGAIN)
 
 
 def alike(
