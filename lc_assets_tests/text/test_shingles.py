@@ -22,7 +22,7 @@ from lc_assets.text.duplicates.keys import (
 )
 from lc_assets.text.duplicates.sketches import NONE, SKETCH_HASHES, sketches_each
 from lc_assets.text.folding import normalized_utf8
-from lc_assets.text.texts import parts
+from lc_assets.text.texts import Texts, parts
 from lc_assets.text.words import fold, normalize
 from lc_assets_tests.reference.minhash import plain_grams
 from lc_assets_tests.strategies import TRICKY_CHARACTERS
@@ -77,6 +77,15 @@ def test_folding_in_pieces_is_folding_at_once(text, n_bytes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folding, "_PIECE_BYTES", n_bytes)
         assert bytes(normalized_utf8(text)) == normalize(text).encode("utf-8", "surrogatepass")
+
+
+@given(st.text(st.sampled_from("aZ09 .\n\tÉ\u3000@[`{\x7f"), max_size=80))
+def test_eight_characters_are_folded_as_one_by_one(text):
+    """Runs of letters, digits and spaces, and what interrupts them; also where lines are kept."""
+    assert bytes(normalized_utf8(text)).decode() == normalize(text)
+    folded, _ = folding.folded_lines(*Texts([text]).utf8)
+    lines = bytes(folded).decode().split("\n")
+    assert [line.split() for line in lines] == [normalize(it).split() for it in text.split("\n")]
 
 
 @given(TEXT, st.integers(1, 15))
