@@ -37,10 +37,11 @@ def word_hashes(text: Bytes, out: Hashes) -> int:
     n_second: Any = 0
     state = other = _BASIS
     for i in range(n_both):
-        out[n_words], second[n_second] = state, other
-        n_words += np.int64(text[i] == _SPACE)
-        n_second += np.int64(text[begin + i] == _SPACE)
-        state, other = _hashed(state, text[i]), _hashed(other, text[begin + i])
+        out[np.uint64(n_words)], second[np.uint64(n_second)] = state, other
+        one, two = text[np.uint64(i)], text[np.uint64(begin + i)]
+        n_words += np.int64(one == _SPACE)
+        n_second += np.int64(two == _SPACE)
+        state, other = _hashed(state, one), _hashed(other, two)
     if n_both:
         second[n_second] = other
         n_second += 1

@@ -174,7 +174,9 @@ def is_public_suffix(host: str) -> bool:
 
 
 def _parsed(url: str) -> "can_ada.URL | None":
-    address = url[:MAX_ADDRESS_CHARS].encode("utf-8", "replace").decode("utf-8").strip()
+    address = url[:MAX_ADDRESS_CHARS].strip()
+    if not address.isascii():
+        address = address.encode("utf-8", "replace").decode("utf-8")
     for tried in (
         address,
         *([] if "://" in address else [f"http://{address}"]),
@@ -263,12 +265,21 @@ documents the part has.
 
 
 def keys_of_columns(columns: Mapping[str, Sequence[str]]) -> KeysOfPart:
-    """The keys of a part of some documents, for `merged_keys`."""
-    keys, places = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)]
+    """The keys of a part of some documents, for `merged_keys`; each address is parsed once, and
+    keys are of the `values_of` each document.
+    """
     numbers = np.arange(len(columns["id"]), dtype=np.uint32)
-    for kind, found in _values_of_columns(columns):
-        keys.append(keys_of(kind, itertools.chain.from_iterable(found)))
-        places.append(np.repeat(numbers, np.fromiter(map(len, found), np.int64, len(found))))
+    parsed = list(map(_parsed, columns["url"]))
+    domains = [domains_above(_host(found)) for found in parsed]
+    keys = [
+        keys_of("document", columns["id"]),
+        keys_of("url", map(_key, columns["url"], parsed)),
+        keys_of("domain", itertools.chain.from_iterable(domains)),
+    ]
+    places = [numbers, numbers, np.repeat(numbers, np.fromiter(map(len, domains), np.int64))]
+    for digests in (columns[name] for name in ("digest", "text_digest") if name in columns):
+        keys.append(keys_of("digest", filter(None, digests)))
+        places.append(numbers[np.fromiter(map(bool, digests), np.bool_, len(digests))])
     return np.concatenate(keys), np.concatenate(places), len(numbers)
 
 
@@ -285,19 +296,6 @@ def merged_keys(parts: Iterable[KeysOfPart]) -> tuple[UInt64s, UInt32s]:
         places.append(places_in_part + np.uint32(n_before))
         n_before += n_documents
     return _ascending(np.concatenate(keys), np.concatenate(places))
-
-
-def _values_of_columns(
-    columns: Mapping[str, Sequence[str]],
-) -> Iterator[tuple[Kind, Sequence[Sequence[str]]]]:
-    """The `values_of` each kind of many documents; each address is parsed once."""
-    parsed = list(map(_parsed, columns["url"]))
-    yield "document", [(value,) for value in columns["id"]]
-    yield "url", [(_key(*pair),) for pair in zip(columns["url"], parsed, strict=True)]
-    yield "domain", [domains_above(_host(found)) for found in parsed]
-    for name in ("digest", "text_digest"):
-        if name in columns:
-            yield "digest", [(value,) if value else () for value in columns[name]]
 
 
 def _ascending(keys: UInt64s, places: UInt32s) -> tuple[UInt64s, UInt32s]:
