@@ -77,13 +77,10 @@ def read_json_lines(path: Path, options: ReadingOptions) -> Iterator[CorpusDocum
         # Without a name here for the line, which would keep its bytes beside the document's.
         documents = map(_document, lines, count(), repeat(places), repeat(options))
         for number, found in enumerate(documents):
-            if found == BLANK:
-                continue
-            yield (
-                Unread(id=f"{places}/{number}", where=f"{where}, line {number}", why=found)
-                if isinstance(found, str)
-                else found
-            )
+            if not isinstance(found, str):
+                yield found
+            elif found != BLANK:
+                yield Unread(id=f"{places}/{number}", where=f"{where}, line {number}", why=found)
 
 
 def text_lengths(path: Path, text_field: str | None) -> Iterator[int]:
@@ -207,8 +204,6 @@ def _document(
     """The document on a line, or the reason for none."""
     if line is None:
         return "line too long"
-    if not line or line.isspace():
-        return BLANK
     place, found = f"{places}/{number}", None
     if options.fields is not None and len(line) <= PLAIN_BYTES:
         found = _plain(line, place, options, options.fields)
@@ -217,6 +212,8 @@ def _document(
 
 def _of_any_fields(line: bytes, place: str, options: ReadingOptions) -> CorpusDocument | str:
     """The document of any record, with all its fields, or the reason for none."""
+    if not line or line.isspace():
+        return BLANK
     try:
         fields = _fields(line.removeprefix(BOM_UTF8))
         field = options.text_field or _text_field(fields)

@@ -170,12 +170,13 @@ def _parts_of_file(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part,
             n_lines=n_lines,
             digest_of=partial(_digest_of, task, dict(readable)),
         )
+        failing = set(table.lines[part.failing].tolist())
         yield (
             part,
             (
                 (line, ((found.why, nan),) if isinstance(found, Unread) else found)
                 for line, _, found in chunk
-                if line not in part.row_of or not part.failing[part.row_of[line]]
+                if line not in failing
             ),
         )
 
