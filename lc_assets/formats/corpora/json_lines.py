@@ -41,8 +41,10 @@ may have less stack.
 PLAIN_BYTES = 1 << 20
 """Length of the longest line that is decoded at once: lists may take 20 times as many bytes."""
 
-PLAIN_NESTED = 8
-"""Maximum nesting of a field in such a line."""
+PLAIN_NESTED = 4
+"""Maximum nesting of a field in such a line; each more doubles the time in which the decoder is
+made.
+"""
 
 _STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|[\]}]', re.DOTALL)
 _FAR = re.compile(rb"\d(?:[eE]\+?\d{3}|\d{299})")
