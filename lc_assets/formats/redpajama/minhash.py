@@ -109,23 +109,17 @@ class SignaturesWriter:
             use_dictionary=["shard_id"],
             write_statistics=False,
         )
-        self._waiting = self._schema.empty_table()
+        self._waiting = list[tuple[Signatures, str, Sequence[pa.Array]]]()
+        self._rest, self._n_waiting = self._schema.empty_table(), 0
 
     def add(self, some: Signatures, shard_id: str, beside: Sequence[pa.Array] = ()) -> None:
         """Add documents of a shard; ``beside`` are the columns that follow. Numbers of a document
         that is not signed are ignored.
         """
-        matrix = some.numbers[some.is_signed].astype(_NUMBER)
-        columns = [
-            pa.repeat(shard_id, len(some.ids)),
-            pa.array(some.ids, pa.string()),
-            pa.array(list(map(id_int, some.ids)), pa.uint64()),
-            *(_column(matrix, some.is_signed, bands) for bands in self._bands),
-            *beside,
-        ]
-        added = pa.Table.from_arrays(columns, schema=self._schema)
-        self._waiting = pa.concat_tables([self._waiting, added])
-        self._write(GROUP_DOCUMENTS)
+        self._waiting.append((some, shard_id, beside))
+        self._n_waiting += len(some.ids)
+        if self._n_waiting >= GROUP_DOCUMENTS:
+            self._write(GROUP_DOCUMENTS)
 
     def close(self) -> None:
         """Write the remaining documents and the file's footer."""
@@ -134,10 +128,30 @@ class SignaturesWriter:
 
     def _write(self, least: int) -> None:
         """Write row groups while at least so many documents wait."""
-        while self._waiting.num_rows >= least:
-            group = self._waiting.slice(0, GROUP_DOCUMENTS)
+        if self._waiting:
+            self._rest = pa.concat_tables([self._rest, self._made()])
+            self._waiting = []
+        while self._rest.num_rows >= least:
+            group = self._rest.slice(0, GROUP_DOCUMENTS)
             self._writer.write_table(group.combine_chunks())
-            self._waiting = self._waiting.slice(GROUP_DOCUMENTS)
+            self._rest = self._rest.slice(GROUP_DOCUMENTS)
+        self._n_waiting = self._rest.num_rows
+
+    def _made(self) -> pa.Table:
+        """What waits, as a table; made at once, since many calls for few documents cost more."""
+        parts, shard_ids, beside = zip(*self._waiting, strict=True)
+        ids = [name for some in parts for name in some.ids]
+        files = [it for it, some in zip(shard_ids, parts, strict=True) for _ in some.ids]
+        is_signed = np.concatenate([some.is_signed for some in parts])
+        matrix = np.concatenate([some.numbers for some in parts])[is_signed].astype(_NUMBER)
+        columns = [
+            pa.array(files, pa.string()),
+            pa.array(ids, pa.string()),
+            pa.array(list(map(id_int, ids)), pa.uint64()),
+            *(_column(matrix, is_signed, bands) for bands in self._bands),
+            *map(pa.chunked_array, zip(*beside, strict=True)),
+        ]
+        return pa.Table.from_arrays(columns, schema=self._schema)
 
 
 def read_signatures(

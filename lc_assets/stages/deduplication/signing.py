@@ -148,10 +148,11 @@ def _signed(
     known = [place for place, name in enumerate(ids) if name in published]
     again = known[: CHECKED_DOCUMENTS - counts[CHECKED]]
     places = sorted({*range(len(ids))}.difference(known).union(again))
-    numbers, is_signed = np.zeros((len(ids), N_PERMUTATIONS), np.uint32), np.zeros(len(ids), bool)
-    numbers[places], is_signed[places] = signatures_each(
-        *chosen(*normalized, places), scheme, hashes
-    )
+    numbers, is_signed = found = signatures_each(*chosen(*normalized, places), scheme, hashes)
+    if known:
+        numbers = np.zeros((len(ids), N_PERMUTATIONS), np.uint32)
+        is_signed = np.zeros(len(ids), np.bool_)
+        numbers[places], is_signed[places] = found
     for place in known:
         theirs = published[ids[place]]
         if place in again:
