@@ -242,7 +242,7 @@ class _Rest(msgspec.Struct, frozen=True):
 
 
 FIELDS_READ = frozenset((*_Rest.__struct_fields__, *CCNET_FIELDS))
-"""Fields of a file's record that are read after its reading."""
+"""Fields of a file's record, besides those of its document, that are used."""
 
 _REST = msgspec.json.Decoder(_Rest)
 _AS_PUBLISHED = ("digest", "source_domain", "cc_segment", "date_download", "title", "raw_content")
