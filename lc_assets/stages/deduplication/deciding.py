@@ -116,8 +116,11 @@ def involved(database: Queries, by: Sequence[str], prefer: Sequence[str], floor:
     database.connection.register("involved", named)
     left, right, similarities = database.table(f"""SELECT l.place, r.place, similarity
         FROM (SELECT * {alike}) JOIN involved l ON l.id = a JOIN involved r ON r.id = b""")
+    large = {pa.string(): pa.large_string()}  # together they may be more than 2 GiB
+    facts = found.drop_columns(keys)
+    types = [large.get(field.type, field.type) for field in facts.schema]
     return Involved(
-        found.drop_columns(keys),
+        facts.cast(pa.schema(zip(facts.column_names, types, strict=True))),
         {kind: _firsts(found[f"{kind}_high"], found[f"{kind}_low"]) for kind in kinds},
         left.to_numpy(),
         right.to_numpy(),

@@ -25,20 +25,23 @@ from lc_assets.stages.deduplication.deciding import (
     Standing,
 )
 from lc_assets.stages.deduplication.preferences import why_rather
-from lc_assets.stages.deduplication.removals import CLUSTERS
+from lc_assets.stages.deduplication.removals import CLUSTERS, DECISIONS
 from lc_assets.stages.withdrawal.snapshot_withdrawals import (
     TABLE as WITHDRAWALS_TABLE,
     withdrawals_in,
 )
 from lc_assets.text.duplicates.clusters import Numbers
 
-COLUMNS = ("id", "reason", "for_id", "kept_id", "similarity", "why")
+REMOVED = pa.schema(
+    [DECISIONS.field(name) for name in ("id", "reason", "for_id", "kept_id", "similarity", "why")]
+)
+"""What is said of a document that is excluded."""
 
 
 def removed_lines(
     known: Involved, standing: Standing, decided: Decided, which: Numbers, prefer: Sequence[str]
 ) -> pa.Table:
-    """The lines, `COLUMNS`, of some removed documents: the document that each is a duplicate of,
+    """The lines, `REMOVED`, of some removed documents: the document that each is a duplicate of,
     the one that is finally kept, their similarity, and the reason for the choice.
     """
     kept = last = decided.kept[which]
@@ -60,8 +63,8 @@ def removed_lines(
         else:
             why.append(why_rather(prefer, one, other))
     alike = pa.array(decided.similarities[which], from_pandas=True)
-    ids = others["id"], ours["id"], ends["id"]
-    return pa.table([ids[0], reasons, *ids[1:], alike, pa.array(why, pa.string())], COLUMNS)
+    columns = [others["id"], reasons, ours["id"], ends["id"], alike, why]
+    return pa.table(columns, REMOVED.names).cast(REMOVED)
 
 
 def in_clusters(decided: Decided, ours: Booleans) -> Numbers:
@@ -103,8 +106,8 @@ def _members(ids: Any, kept: Any, alike: Any, why: Any, *, stays: bool) -> pa.Ta
 
 def _line(name: str, reason: str, for_id: str, similarity: float, why: str) -> dict[str, Any]:
     """A line of an excluded document for which none is kept."""
-    columns = ("id", "reason", "for_id", "kept_id", "similarity", "why")
-    return dict(zip(columns, (name, reason, for_id, "", similarity, why), strict=True))
+    values = (name, reason, for_id, "", similarity, why)
+    return dict(zip(REMOVED.names, values, strict=True))
 
 
 def contaminated(published: Published) -> list[dict[str, Any]]:

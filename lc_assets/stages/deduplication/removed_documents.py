@@ -223,7 +223,7 @@ def _standing(
     """
     ids = known.facts["id"]
     gone, ineligible = (
-        _mask(pc.is_in(ids, pa.array(names, pa.string())))
+        _mask(pc.is_in(ids, pa.array(names, ids.type)))
         for names in (
             {line["id"] for line in excluded if line["reason"] == WITHDRAWN},
             {line["id"] for line in excluded if line["reason"] != WITHDRAWN}
@@ -243,7 +243,7 @@ def _held(database: Queries, staging: StagingFolder, known: Involved) -> Array:
         SELECT id, max(side = 'heldout') AS held
         FROM {parquet([*keyed_tables(staging.inputs).values()])} SEMI JOIN involved USING (id)
         JOIN {parquet(recorded)} USING (tokenized_digest) GROUP BY id""")
-    held = found["held"].take(pc.index_in(ids, found["id"]))
+    held = found["held"].take(pc.index_in(ids, found["id"].cast(ids.type)))
     return np.asarray(held.cast(pa.uint8()).fill_null(NO_SIDE))
 
 
