@@ -127,7 +127,7 @@ def test_from_signatures_to_verified_removals(tmp_path):
         f"{pairs.counts.seen:,} candidates, {pairs.counts.seen - pairs.counts.kept:,} refuted, "
         f"{len(plain):,} removed of {len(texts):,}"
     )
-    assert plain_seconds > 0.8 * seconds
+    assert plain_seconds > 4 * seconds
     assert n_megabytes / seconds > 20
 
 
