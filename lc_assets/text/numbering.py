@@ -234,8 +234,8 @@ def _number_pairs(
     starts: Int32s,
     grams: Int32s,
     n_left: int,
-    kept: UInt64s,
-    firsts: Int32s,
+    keys: UInt64s,
+    times: Int32s,
     seed: np.uint64,
 ) -> tuple[int, int]:
     """Number the pairs of neighbouring n-grams in the order of first occurrence, in place. Nearly
@@ -245,8 +245,8 @@ def _number_pairs(
         starts: first word of each n-gram, ascending; then of each pair.
         grams: the n-grams' numbers; then the pairs'.
         n_left: how many n-grams.
-        kept: filled with each distinct pair's key and count.
-        firsts: filled with the first word of each distinct pair's first occurrence.
+        keys: filled with each distinct pair's key.
+        times: filled with how often each distinct pair occurs.
         seed: of hashes.
 
     Returns:
@@ -260,35 +260,34 @@ def _number_pairs(
         copies[hashed] += (starts[at + 1] == starts[at] + 1) & (copies[hashed] < 2)
     n_bits, most_bits = min(bits_of(2 * n_left + 16), _FIRST_BITS), bits_of(2 * n_left + 16)
     mask = (1 << n_bits) - 1
-    table = np.zeros(1 << n_bits, np.int32)
+    # Memory follows the distinct pairs, which are few in a long text: the rest is not touched.
+    table = np.empty(1 << most_bits, np.int32)
+    table[: mask + 1] = 0
     n_grams = n_pairs = 0
     for at in range(n_left - 1):
         key = _pair(grams, at)
         state = absorb(seed, key)
         if copies[np.uint64(slot_of(state, most))] < 2 or starts[at + 1] != starts[at] + 1:
             continue
-        if 2 * n_grams > mask and n_bits < most_bits:
-            # Memory follows the distinct pairs, which are few in a long text.
+        if 4 * n_grams > 3 * mask and n_bits < most_bits:
             n_bits += 2 if n_bits < _LARGE_BITS else 1
             mask = (1 << n_bits) - 1
-            table = np.zeros(1 << n_bits, np.int32)
+            table[: mask + 1] = 0
             for gram in range(n_grams):
-                slot = slot_of(absorb(seed, kept[gram, 0]), n_bits)
+                slot = slot_of(absorb(seed, keys[gram]), n_bits)
                 while table[slot]:
                     slot = (slot + 1) & mask
                 table[slot] = gram + 1
         slot = slot_of(state, n_bits)
-        while table[slot] and kept[table[slot] - 1, 0] != key:
+        while table[slot] and keys[table[slot] - 1] != key:
             slot = (slot + 1) & mask
         gram = table[slot] - 1
         if gram < 0:
             gram = n_grams
             table[slot] = gram + 1
-            kept[gram, 0] = key
-            kept[gram, 1] = 0
-            firsts[gram] = starts[at]
+            keys[gram], times[gram] = key, 0
             n_grams += 1
-        kept[gram, 1] += np.uint64(1)
+        times[gram] += 1
         starts[n_pairs] = starts[at]
         grams[n_pairs] = gram
         n_pairs += 1
@@ -325,18 +324,22 @@ def count_grams(
     for at in range(n_words):
         starts[n_left], left[n_left] = at, numbers[at]
         n_left += counts[numbers[at]] > 1
-    kept, firsts = np.empty((n_left, 2), np.uint64), np.empty(n_left, np.int32)
+    keys, times = np.empty(n_left, np.uint64), np.empty(n_left, np.int32)
     for length in range(2, longest + 1):
-        n_grams, n_left = _number_pairs(starts, left, n_left, kept, firsts, seed)
-        top, first = 1, 0
+        n_grams, n_left = _number_pairs(starts, left, n_left, keys, times, seed)
+        top, most = 1, 0
         for gram in range(n_grams):
-            if whole(kept[gram, 1]) > top:
-                top, first = whole(kept[gram, 1]), whole(firsts[gram])
+            if times[gram] > top:
+                top, most = whole(times[gram]), gram
         if top > 1:
+            at = 0
+            while left[at] != most:
+                at += 1
+            first = whole(starts[at])
             grams[length, 0], grams[length, 1] = top, chars[first + length] - chars[first]
         n_repeated = repeated_chars = marked_chars = stop = 0
         for at in range(n_left):
-            if kept[left[at], 1] > 1:
+            if times[left[at]] > 1:
                 start = whole(starts[at])
                 starts[n_repeated], left[n_repeated] = start, left[at]
                 n_repeated += 1

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
+from lc_assets.text import numbering
 from lc_assets.text.characters import DENSE, N_CODE_POINTS, character_bits
 from lc_assets.text.signals import passes, signals
 from lc_assets.text.signals.names import WordLists
@@ -261,6 +262,13 @@ def test_words_are_numbered_some_at_a_time(n_words):
     """Words come back in later parts, and there are more than there is room for at first."""
     text = " ".join(f"w{number * number % 4_999}" for number in range(n_words)) + " \nLast one."
     assert repr(signals_of(text)) == repr(signals_of_document(read_document(text)))
+
+
+def test_more_repeated_pairs_than_there_is_room_for_at_first():
+    """Their table grows once it is three quarters full."""
+    once = [str(number) for number in range(3 << numbering._FIRST_BITS - 2)]
+    for text in (" ".join(some + some) for some in (once, [*once, "more", "words"])):
+        assert repr(signals_of(text)) == repr(signals_of_document(read_document(text)))
 
 
 def test_a_long_text_has_the_signals_of_any(monkeypatch):

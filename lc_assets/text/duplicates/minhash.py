@@ -175,6 +175,8 @@ def fast_scheme(shingles: Shingles) -> MinHashScheme:
 _PRIME = np.uint64(_MODULUS)
 _61, _1, _32 = np.uint64(61), np.uint64(1), np.uint64(32)
 _HIGHEST = np.uint32(0xFFFFFFFF)
+_AT_ONCE = 1 << 11
+"""Hashes that go through all permutations while a first-level cache has them."""
 _u32 = np.uint32
 
 
@@ -192,19 +194,21 @@ def _prime_minima(
         terms: ``(p,)``.
         out: ``(sets, p)``; filled with 2³² - 1 where there are no hashes.
     """
-    begin = 0
+    begin, out[:] = 0, _HIGHEST
     for at in range(len(ends)):
-        # Converted in the loop, each would take eight times as long.
-        wide = hashes[begin : ends[at]].astype(np.uint64)
-        for i in range(len(factors)):
-            factor, term, least = factors[i], terms[i], _HIGHEST
-            for value in wide:
-                product = value * factor + term
-                folded = (product & _PRIME) + (product >> _61)
-                # Subtracting 2⁶¹ - 1 adds one to the lower 32 bits, which are all that is needed.
-                least = min(least, _u32(folded + ((folded + _1) >> _61)))
-            out[at, i] = least
-        begin = ends[at]
+        while begin < ends[at]:
+            end = min(begin + _AT_ONCE, ends[at])
+            # Converted in the loop, each would take eight times as long.
+            wide = hashes[begin:end].astype(np.uint64)
+            for i in range(len(factors)):
+                factor, term, least = factors[i], terms[i], out[at, i]
+                for value in wide:
+                    product = value * factor + term
+                    folded = (product & _PRIME) + (product >> _61)
+                    # Subtracting 2⁶¹ - 1 adds one to the lower 32 bits, all that is needed.
+                    least = min(least, _u32(folded + ((folded + _1) >> _61)))
+                out[at, i] = least
+            begin = end
 
 
 @compiled
@@ -220,17 +224,19 @@ def _multiply_minima(
         terms: ``(p,)``.
         out: ``(sets, p)``; filled with 2³² - 1 where there are no hashes.
     """
-    begin = 0
+    begin, out[:] = 0, _HIGHEST
     for at in range(len(ends)):
-        upper = (hashes[begin : ends[at]] >> _32).astype(np.uint32)
-        for i in range(len(factors)):
-            factor, term, least = factors[i], terms[i], _HIGHEST
-            for value in upper:
-                number = _u32(value * factor + term)
-                # Vectorized; min, of 64 bits, is slower.
-                least = number if number < least else least
-            out[at, i] = least
-        begin = ends[at]
+        while begin < ends[at]:
+            end = min(begin + _AT_ONCE, ends[at])
+            upper = (hashes[begin:end] >> _32).astype(np.uint32)
+            for i in range(len(factors)):
+                factor, term, least = factors[i], terms[i], out[at, i]
+                for value in upper:
+                    number = _u32(value * factor + term)
+                    # Vectorized; min, of 64 bits, is slower.
+                    least = number if number < least else least
+                out[at, i] = least
+            begin = end
 
 
 def _rpv2_digests(normalized: Bytes) -> UInt32s:
