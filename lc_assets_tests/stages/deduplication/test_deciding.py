@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, strategies as st
+import pytest
 
 from lc_assets.stages.deduplication.deciding import (
     NEAR_HELDOUT,
@@ -17,11 +17,10 @@ from lc_assets.stages.deduplication.deciding import (
 from lc_assets.stages.deduplication.facts import FACTS
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.removal_lines import removed_lines
+from lc_assets_tests.named_draws import rng_for
 
-THRESHOLD, FLOOR = 0.8, 0.6
 
-
-def plainly(documents, alike, by):
+def plainly(documents, alike, by, threshold, floor):
     """Reason, document and similarity of all that go, by place."""
     order = sorted(documents, key=lambda d: (d["ineligible"], d["late"], d["place"]))
     gone = {}
@@ -33,10 +32,10 @@ def plainly(documents, alike, by):
                 found = 1.0 if kind == "text" else None
                 gone[document["place"]] = (REASONS[kind], best["place"], found)
     remaining = [document for document in order if document["place"] not in gone]
-    return gone | similarly(documents, remaining, alike, by)
+    return gone | similarly(documents, remaining, alike, by, threshold, floor)
 
 
-def similarly(documents, remaining, alike, by):
+def similarly(documents, remaining, alike, by, threshold, floor):
     """The same, of those that go for their texts out of the remaining ones."""
     texts, gone, standing = {}, {}, []
     for document in remaining:
@@ -45,9 +44,9 @@ def similarly(documents, remaining, alike, by):
         near, across = [], []
         for other in standing:
             found = max(_between(documents, alike, by, text, _text(other, by)), default=0.0)
-            if "near" in by and found >= THRESHOLD:
+            if "near" in by and found >= threshold:
                 near += [(other, found)] * (not other["ineligible"])
-            elif found >= FLOOR and {best["held"], other["held"]} == {0, 1}:
+            elif found >= floor and {best["held"], other["held"]} == {0, 1}:
                 across += [(other, found)]
         if near or across:
             kept, found = (near or across)[0]
@@ -73,41 +72,47 @@ def _between(documents, alike, by, *texts):
             yield alike.get(frozenset(document["id"] for document in pair), 0.0)
 
 
-@st.composite
-def corpora(draw):
-    """Documents, how alike pairs of them are, and the kinds."""
-    flag, key = st.integers(0, 7).map(lambda n: n == 0), st.sampled_from([None, 1, 2, 3])
+def drawn(seed, n):
+    """Documents, and how alike pairs of them are."""
+    rng = rng_for("deciding", seed=seed)
+
+    def is_rare():
+        return bool(rng.integers(4) == 0)
+
     documents = [
         {
-            "id": f"d{place}",
+            "id": f"d{place:02d}",
             "place": place,
-            **{kind: draw(key) for kind in ("digest", "text", "url")},
-            "ineligible": draw(flag),
-            "late": draw(flag),
-            "held": draw(st.sampled_from([0, 1, NO_SIDE])),
+            **{kind: int(rng.integers(n // 3)) or None for kind in ("digest", "text", "url")},
+            "ineligible": is_rare(),
+            "late": is_rare(),
+            "held": int(rng.choice([0, 1, NO_SIDE])),
         }
-        for place in range(draw(st.integers(0, 9)))
+        for place in range(n)
     ]
-    alike = {
-        frozenset(document["id"] for document in pair): found
-        for pair in combinations(documents, 2)
-        if (found := draw(st.sampled_from([0.0, 0.5, 0.6, 0.7, 0.8, 1.0])))
+    names = [frozenset(document["id"] for document in pair) for pair in combinations(documents, 2)]
+    values = rng.choice([0.0, 0.5, 0.6, 0.7, 0.8, 1.0], p=[0.9, *[0.02] * 5], size=len(names))
+    return documents, {
+        name: float(value) for name, value in zip(names, values, strict=True) if value
     }
-    return documents, alike, draw(st.sets(st.sampled_from(list(REASONS))))
 
 
-@given(corpora())
-def test_decisions_are_those_made_one_by_one(tmp_path_factory, corpus):
-    documents, alike, by = corpus
-    known, standing, found = decided(tmp_path_factory.mktemp("decided"), documents, alike, by)
+@pytest.mark.parametrize("by", [(), ("near",), ("text",), ("digest", "url"), tuple(REASONS)])
+@pytest.mark.parametrize(("threshold", "floor"), [(0.8, 0.6), (0.6, 0.8)])
+@pytest.mark.parametrize("seed", range(3))
+def test_decisions_are_those_made_one_by_one(tmp_path, seed, threshold, floor, by):
+    documents, alike = drawn(seed, 40)
+    known, standing, found = decided(tmp_path, documents, alike, by, threshold, floor)
     lines = removed_lines(known, standing, found, np.flatnonzero(found.kept >= 0), ()).to_pylist()
     assert {line["id"]: (line["reason"], line["for_id"], line["similarity"]) for line in lines} == {
-        f"d{place}": (reason, f"d{kept}", similarity)
-        for place, (reason, kept, similarity) in plainly(documents, alike, by).items()
+        f"d{place:02d}": (reason, f"d{kept:02d}", similarity)
+        for place, (reason, kept, similarity) in plainly(
+            documents, alike, by, threshold, floor
+        ).items()
     }
 
 
-def decided(folder, documents, alike, by):
+def decided(folder, documents, alike, by, threshold=0.8, floor=0.6):
     """What is decided, and the documents that may be concerned."""
     facts = [
         {"id": d["id"], "number": d["place"], "source": "", "date": "", "n_chars": 0}
@@ -122,14 +127,14 @@ def decided(folder, documents, alike, by):
     with queries(folder / "duckdb") as database:
         database.connection.register("facts", pa.Table.from_pylist(facts, schema=FACTS))
         database.connection.register("pairs", pa.Table.from_pylist(pairs, schema=schema))
-        known = involved(database, by, (), min(THRESHOLD, FLOOR))
+        known = involved(database, by, (), min(threshold, floor))
     by_id = {d["id"]: d for d in documents}
     ours = [by_id[name] for name in known.facts["id"].to_pylist()]
     standing = Standing(
         *(np.array([d[flag] for d in ours], np.bool_) for flag in ("ineligible", "late")),
         np.array([d["held"] for d in ours], np.uint8),
     )
-    return known, standing, decide(known, standing, by, THRESHOLD, FLOOR)
+    return known, standing, decide(known, standing, by, threshold, floor)
 
 
 def test_who_comes_last_goes_for_that(tmp_path):
