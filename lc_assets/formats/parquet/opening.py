@@ -36,7 +36,7 @@ SOME_BYTES = 256 << 20
 LARGE_BYTES = 32 << 20
 """Bytes of a row group above which it holds a long text."""
 
-BYTES_TOGETHER = 1 << 20
+BYTES_TOGETHER = 1 << 21
 FEWEST_TOGETHER, MOST_TOGETHER = 32, 1 << 12
 """Of lines that are read together; but at least, and at most, so many lines are."""
 
