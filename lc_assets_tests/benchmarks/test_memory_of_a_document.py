@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 MEGABYTES = int(os.environ.get("LC_MB", "60"))
 SMALL_BYTES = 200_000
-MOST_TIMES = 6
+MOST_TIMES = 5.5
 RECIPE = """
 sources.a.path = "{path}"
 filtered_documents.rules = "gopher-paper"
@@ -104,7 +104,7 @@ def _peaks_of(session: int) -> list[float]:
 
 
 @pytest.mark.parametrize("ascii_only", [True, False], ids=["ascii", "beyond"])
-def test_a_long_document_costs_at_most_six_times_its_size(tmp_path, ascii_only):
+def test_a_long_document_costs_at_most_five_and_a_half_times_its_size(tmp_path, ascii_only):
     sizes = {"small": SMALL_BYTES, "long": MEGABYTES * 1_000_000}
     small, long = (
         write_inputs(tmp_path / name, n_bytes, ascii_only=ascii_only)

@@ -217,13 +217,14 @@ def numbers_of(
 
 
 def with_language(document: CorpusDocument, default: str, models: Models) -> CorpusDocument:
-    """A document with its language: the record's, the source's, or the one that is identified."""
+    """A document with its language: the record's, the source's, or the one that is identified. Set
+    in place: the generators that yielded it hold it still, and its text is to be released.
+    """
     language = _two_letters(document.language) or default
     if not language and models.language is not None:
         language = language_of(document.text, models.language)[0]
-    if language == document.language:
-        return document
-    return msgspec.structs.replace(document, language=language)
+    msgspec.structs.force_setattr(document, "language", language)
+    return document
 
 
 @lru_cache(maxsize=1 << 10)
