@@ -1,9 +1,13 @@
 """``lc show``: what lies at a path, and whether it is whole."""
 
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
+from lc_assets.cli.inspect.files import Artefact
+from lc_assets.cli.inspect.in_lake import _as_in_bucket
+from lc_assets.lake.digests import FileFact
 from lc_assets_tests.builders import N_LONG
 
 
@@ -219,3 +223,18 @@ def test_a_receipt_that_cannot_be_read_is_said_for_its_partition_and_others_are_
     assert "token_grid/2023-06" in said.err
     assert "unreadable" in said.out
     assert "token_grid/2023-14" in said.out
+
+
+@pytest.mark.parametrize(
+    ("within", "size", "n_damaged"),
+    [("train", "7 bytes", 1), ("train.bin", "3 bytes", 0), ("train2", "24 bytes", 1)],
+)
+def test_files_in_a_bucket_are_not_those_whose_names_only_begin_so(within, size, n_damaged):
+    sizes = {"train.bin": 3, "train.idx": 4, "train2.bin": 8, "train2/c/0": 16}
+    files = [FileFact(path, n_bytes, "0" * 64) for path, n_bytes in sizes.items()]
+    damage = ["train.idx: missing", "train2/c/0: missing"]
+    published = SimpleNamespace(receipt=SimpleNamespace(files=files), differences=lambda: damage)
+    found = SimpleNamespace(published=published, within=within)
+    shown = _as_in_bucket(Artefact(kind="data", facts=[("size", "")]), found)
+    assert dict(shown.facts) == {"size": size}
+    assert len(shown.damage) == n_damaged

@@ -93,14 +93,14 @@ def copy_of(found: Located, *, verify: bool) -> Path:
 
 def _as_in_bucket(artefact: Artefact, found: Located) -> Artefact:
     """An artefact with the size and the damage of the bucket's files, not of the partial copy."""
-    published = found.published
-    n_bytes = sum(
-        fact.n_bytes for fact in published.receipt.files if fact.path.startswith(found.within)
-    )
+    published, ends = found.published, ("/", ".", ":")  # not a file whose name only begins so
+    own = tuple(f"{found.within}{end}" for end in ends)
+    files = published.receipt.files
+    n_bytes = sum(fact.n_bytes for fact in files if f"{fact.path}:".startswith(own))
     return replace(
         artefact,
         facts=[(name, sized(n_bytes) if name == "size" else of) for name, of in artefact.facts],
-        damage=[line for line in published.differences() if line.startswith(found.within)],
+        damage=[line for line in published.differences() if line.startswith(own)],
         checked=CHECKED[False],
     )
 
