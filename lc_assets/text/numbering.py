@@ -16,8 +16,7 @@ _0, _1, _2, _7, _56 = map(np.uint64, (0, 1, 2, 7, 56))
 _EVERY, _HIGH_BITS, _LOW_BITS, _FROM_VISIBLE = (
     np.uint64(byte * 0x0101010101010101) for byte in (1, 0x80, 0x7F, 0x7F - ord(" "))
 )
-"""A byte, eight times; the last carries into the highest bit from the first visible character on.
-"""
+"""A byte, eight times; the last carries into the highest bit from the first visible character."""
 
 FIRST_ROOM = 1 << 9
 """For distinct pieces, of which most texts have no more."""
@@ -40,8 +39,7 @@ def eight_bytes(data: Bytes, at: int) -> np.uint64:
 @compiled
 def visible(eight: np.uint64) -> tuple[np.uint64, int]:
     """Of eight bytes those before the first that is white space, a control character or not ASCII,
-    zeros behind them; and how many they are. All are compared at once, as in Warren, Hacker's
-    Delight (2002), section 6-1.
+    then zeros; and how many. Compared at once: Warren, Hacker's Delight (2002), section 6-1.
     """
     others = ~((eight & _LOW_BITS) + _FROM_VISIBLE) | eight
     first = others & _HIGH_BITS & (~(others & _HIGH_BITS) + _1)
