@@ -6,12 +6,13 @@ import json
 import sys
 from pathlib import Path
 
+from lc_assets.builds.building import check_input_of
 from lc_assets.builds.recipe_files import read_recipe
 from lc_assets.builds.stage import BuildContext
 from lc_assets.execution.local import LocalExecutor
 from lc_assets.lake.lake import Lake
-from lc_assets.lake.receipts import Receipt
 from lc_assets.lake.upstream import Upstream
+from lc_assets.lake.versions import Published
 from lc_assets.stages.catalogue import stage_named
 from lc_assets_tests.memory import peak_mb
 
@@ -25,30 +26,26 @@ def main(lake: str, upstream: str, recipe: str, stage: str, key: str) -> None:
         recipe=read_recipe(Path(recipe)),
         executor=LocalExecutor(workers=1),
     )
-    receipt = stage_named(stage).build(context, key).published.receipt
+    published = stage_named(stage).build(context, key).published
     print(
         json.dumps(
-            receipt.measured
-            | {"start_rss_mb": start_rss_mb, "input_mb": input_bytes(context, receipt) / 1e6}
+            published.receipt.measured
+            | {"start_rss_mb": start_rss_mb, "input_mb": input_bytes(context, published) / 1e6}
         )
     )
 
 
-def input_bytes(context: BuildContext, receipt: Receipt) -> int:
+def input_bytes(context: BuildContext, published: Published) -> int:
     """Size of what the stage read: published files, or upstream's, compressed as they are."""
-    if receipt.fingerprint.stage in ("raw_snapshot", "filtered_documents"):
+    if published.stage in ("raw_snapshot", "filtered_documents"):
         return sum(
             path.stat().st_size for path in Path(context.upstream.root).rglob("*") if path.is_file()
         )
-    inputs = [
-        context.lake.partition(*name.split("/")).require() for name in receipt.fingerprint.inputs
-    ]
+    inputs = check_input_of(context.lake, published).inputs.values()
     behind_the_order = (
-        context.lake.published("token_grid").values()
-        if receipt.fingerprint.stage == "longcrawl_flat"
-        else ()
+        context.lake.published("token_grid").values() if published.stage == "longcrawl_flat" else ()
     )
-    return sum(published.receipt.n_bytes for published in (*inputs, *behind_the_order))
+    return sum(read.receipt.n_bytes for read in (*inputs, *behind_the_order))
 
 
 if __name__ == "__main__":
