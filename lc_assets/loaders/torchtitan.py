@@ -31,7 +31,9 @@ try:
     from torchtitan.components.dataloader import BaseDataLoader as _Loader
 
     _Config: Any = _Loader.Config
-except ModuleNotFoundError:
+except ModuleNotFoundError as error:
+    if error.name != "torchtitan":  # it is installed, but not what it imports
+        raise
     _Loader = _Config = object
 
 IGNORED = -100

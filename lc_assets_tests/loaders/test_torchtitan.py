@@ -2,6 +2,10 @@
 packed rows must not learn is ignored.
 """
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -116,3 +120,18 @@ def test_states_of_others_are_refused(torch, folder, tmp_path):
         titan.RowLoader(
             titan.RowLoader.Config(), dp_world_size=1, dp_rank=0, seq_len=8, local_batch_size=1
         )
+
+
+def test_what_torchtitan_itself_lacks_is_named(tmp_path):
+    package = tmp_path / "torchtitan"
+    package.mkdir()
+    (package / "__init__.py").write_text("import something_missing")
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import {titan.__name__}"],
+        env=os.environ | {"PYTHONPATH": paths},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert "No module named 'something_missing'" in ran.stderr
