@@ -304,9 +304,10 @@ def tokenize_each(
 
 def _tokenizing(inputs: Paths, out: Path, settings: TokenizingSettings, **how: Any) -> BuildContext:
     settings = structs.replace(settings, tokenizer=located(settings.tokenizer))
+    texts = replaced(ALL_DOCUMENTS["filtered_documents"], compression="none")
     sections = {"token_documents": settings, "token_grid": NONE_HELD_OUT}
     how |= {} if settings.privacy.replace else ANY_LANGUAGE
-    return prepare(inputs, out, sections, **how)
+    return prepare(inputs, out, {**sections, "filtered_documents": texts}, **how)
 
 
 def pack(

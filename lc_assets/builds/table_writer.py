@@ -24,14 +24,21 @@ class TableWriter:
     Memory is bounded by ``group_bytes`` and one line, not by the table.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, *, group_bytes: int = GROUP_BYTES) -> None:
+    def __init__(
+        self,
+        path: Path,
+        schema: pa.Schema,
+        *,
+        group_bytes: int = GROUP_BYTES,
+        compression: str = COMPRESSION,
+    ) -> None:
         self._schema = schema
         # No dictionary of texts, which would be a page of a whole row group: books are read in a
         # seventh less time. Every 64 texts the writer looks whether a page is full.
         others = [name for name in schema.names if name != "raw_content"]
         pages: dict[str, Any] = {"use_dictionary": others, "write_batch_size": 64}
         how = {"write_statistics": False} | (pages if len(others) < len(schema.names) else {})
-        self._writer = pq.ParquetWriter(path, schema, compression=COMPRESSION, **how)
+        self._writer = pq.ParquetWriter(path, schema, compression=compression, **how)
         self._group_bytes = group_bytes
         self._names: list[str] = schema.names
         self._columns: list[list[Any]] = [[] for _ in schema]

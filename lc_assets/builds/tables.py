@@ -158,9 +158,14 @@ ROWS = pa.schema(
 
 
 @contextlib.contextmanager
-def writing_table(path: Path, schema: pa.Schema) -> Iterator[TableWriter]:
+def writing_table(
+    path: Path, schema: pa.Schema, compression: str = COMPRESSION
+) -> Iterator[TableWriter]:
     """Publish a table that is written line by line, when the block ends without an error."""
-    with publish(path) as draft, contextlib.closing(TableWriter(draft, schema)) as table:
+    with (
+        publish(path) as draft,
+        contextlib.closing(TableWriter(draft, schema, compression=compression)) as table,
+    ):
         yield table
 
 

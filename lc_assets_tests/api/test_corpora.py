@@ -1,8 +1,10 @@
 """The public functions do what the commands of the same names do."""
 
 import json
+from functools import partial
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import lc_assets as lc
@@ -112,6 +114,22 @@ def test_tokens_are_the_tokenizers(corpus, tmp_path):
     (prefix,) = (path.with_suffix("") for path in folder.glob("*.idx"))
     found = [ids.tolist() for ids in MegatronReader(prefix)]
     assert found == [gpt2_tokenizer().encode(text(n)).tolist() for n in [*range(5), 0]]
+
+
+@pytest.mark.parametrize(
+    ("command", "codec"),
+    [
+        (lc.tokenize, "UNCOMPRESSED"),
+        (partial(lc.filter, quantiles={"mean_word_length:raw": (0, 0.5)}), "ZSTD"),
+    ],
+    ids=["tokenize", "filter"],
+)
+def test_texts_are_compressed_where_they_are_the_output(corpus, tmp_path, command, codec):
+    (built,) = command(corpus, tmp_path / "out", workers=1)["filtered_documents"]
+    footers = [
+        pq.read_metadata(path) for path in built.published.folder.glob("*.documents.parquet")
+    ]
+    assert {footer.row_group(0).column(0).compression for footer in footers} == {codec}
 
 
 def test_packed_rows_are_opened(corpus, tmp_path):

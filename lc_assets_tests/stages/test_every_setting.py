@@ -68,6 +68,7 @@ CASES = {
     "filtered_documents.corrupt_documents": ("fail", {}, None),
     "filtered_documents.killed_documents": ("skip", {}, None),
     "filtered_documents.max_line_bytes": (1100, {}, None),
+    "filtered_documents.compression": ("none", {}, None),
     "filtered_documents.lists.stop_words": (
         "words.json",
         {"document_signals.lines": True},

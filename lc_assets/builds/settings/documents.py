@@ -115,6 +115,8 @@ class FilteringSettings(Settings):
             likely for memory; ``skip`` drops it and counts it, so that what is kept depends on the
             machine.
         max_line_bytes: longer lines are not read but counted as ``line too long``.
+        compression: of the kept documents; with ``none`` they take 2.3 times the space, and writing
+            and reading them a fifth of the time.
         lists: word lists for computed signals that need one; receipts record their content, not
             their paths.
         models: models for rules on languages, addresses, perplexity and quality.
@@ -129,6 +131,7 @@ class FilteringSettings(Settings):
     corrupt_documents: Missing = "skip_shard"
     killed_documents: Literal["fail", "skip"] = "fail"
     max_line_bytes: LineBytes = 256 << 20
+    compression: Literal["zstd", "none"] = "zstd"
     lists: ListSettings = NO_LIST_SETTINGS
     models: ModelSettings = NO_MODEL_SETTINGS
 

@@ -62,8 +62,8 @@ def tokenize(
     """Tokenize documents, one sequence each; byte for byte what Megatron's preprocess_data.py
     writes.
 
-    OUT is a lake: `token_documents` holds a data set per input file. `lc megatron merge` joins
-    them.
+    OUT is a lake: `token_documents` holds a data set per input file, `filtered_documents` the
+    texts, uncompressed. `lc megatron merge` joins the data sets.
 
     Example: lc tokenize corpus tokens --tokenizer gpt2 --append-eod
     """

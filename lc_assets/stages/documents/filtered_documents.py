@@ -224,8 +224,8 @@ def _params(recipe: Recipe, key: str) -> dict[str, Any]:
     lists = dict(lists_of(settings.lists).digests)  # the content that was read, without paths
     models = dict(models_of(settings.models, columns).digests)
     policies = plain(settings)
-    if settings.killed_documents == "fail":
-        del policies["killed_documents"]
+    default = {"killed_documents": "fail", "compression": "zstd"}
+    policies = {name: it for name, it in policies.items() if default.get(name) != it}
     return policies | {"rules": msgspec.to_builtins(rules), "lists": lists, "models": models} | read
 
 

@@ -90,8 +90,11 @@ def filter_shard(task: ShardTask) -> Counts:
     try:
         with contextlib.ExitStack() as stack:
             kept, dropped = (
-                stack.enter_context(writing_table(task.folder / f"{task.name}{suffix}", columns))
-                for suffix, columns in ((DOCUMENTS_SUFFIX, schema), (DROPPED_SUFFIX, DROPPED))
+                stack.enter_context(writing_table(task.folder / f"{task.name}{suffix}", *how))
+                for suffix, *how in (
+                    (DOCUMENTS_SUFFIX, schema, task.settings.compression),
+                    (DROPPED_SUFFIX, DROPPED),
+                )
             )
             parts = _published_part if task.source is None else _parts_of_file
             for part, documents in parts(task, extra):
