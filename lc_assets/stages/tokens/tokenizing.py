@@ -11,7 +11,7 @@ documents are read, then encoded, then written: each step takes a third longer o
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from lc_assets.builds.table_writer import LINE_BYTES
 from lc_assets.builds.tables import DROPPED, writing_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, LcError, Mismatch
-from lc_assets.execution.containment import at_document, at_documents
+from lc_assets.execution.containment import at_documents
 from lc_assets.formats.megatron.indexed import MegatronWriter
 from lc_assets.formats.tokenizers.golden import page_digest
 from lc_assets.formats.tokenizers.named import tokenizer_of
@@ -160,23 +160,20 @@ class _Output(contextlib.ExitStack):
         try:
             for some in at_documents(documents.places):
                 part = documents.of(some)
-                encoded = list(self._encoded(part))
-                at_document(part.places[0], part.places[-1])
-                self._write(part, encoded)
+                self._write(part, self._encoded(part))
         except (LcError, _TokenizersDiffer) as error:
             self.error = error
             self.__exit__(type(error), error, error.__traceback__)
 
-    def _encoded(self, documents: Documents) -> Iterator[Encoded]:
+    def _encoded(self, documents: Documents) -> list[Encoded]:
         tokenizer, reference = self._encoders.tokenizer, self._encoders.reference
-        for place, number, reason, content in documents.texts:
-            at_document(place)
-            if reason:
-                yield [], reason, None
-                continue
+        for number, content in zip(documents.numbers, documents.escaped, strict=True):
             if reference is not None and _is_checked(number):
                 _require_agreement(tokenizer, reference, content)
-            yield sequences_of(content, tokenizer, self.task.settings)
+        return [
+            ([], reason, None) if reason else sequences_of(content, tokenizer, self.task.settings)
+            for reason, content in zip(documents.reasons, documents.escaped, strict=True)
+        ]
 
     def _write(self, documents: Documents, encoded: Sequence[Encoded]) -> None:
         columns, kept = documents.columns, list[int]()
@@ -229,10 +226,10 @@ class _Output(contextlib.ExitStack):
 
 
 def _is_checked(number: int) -> bool:
-    """Whether a document of a shard, counted from 0, is compared: the first `CHECKED_FIRST`, and
-    then every one whose number is a power of two.
+    """Whether a document of a shard, counted from 0 and -1 if it is removed, is compared: the first
+    `CHECKED_FIRST`, and then every one whose number is a power of two.
     """
-    return number < CHECKED_FIRST or number & (number - 1) == 0
+    return 0 <= number < CHECKED_FIRST or number & (number - 1) == 0
 
 
 def _require_agreement(fast: Tokenizer, reference: Tokenizer, content: bytes) -> None:

@@ -1,6 +1,6 @@
 """Tasks of tokenizing: a shard of documents, how its text becomes ids, and reading it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import count
 from pathlib import Path
@@ -146,11 +146,6 @@ class Documents(NamedTuple):
     contents: list[bytes]
     escaped: list[bytes]
     replaced: list[Mapping[str, int]]
-
-    @property
-    def texts(self) -> Iterable[tuple[int, int, str, bytes]]:
-        """Place, number, reason and escaped text of each."""
-        return zip(self.places, self.numbers, self.reasons, self.escaped, strict=True)
 
     def of(self, some: slice) -> "Documents":
         """Some of them."""
