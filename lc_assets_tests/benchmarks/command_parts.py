@@ -1,11 +1,15 @@
 """The parts of a command over a file of JSON lines that nothing spares: each by itself, in memory,
-without tables, checks and objects around it.
+without tables, checks and objects around it; and what `lc tokenize` does, as a few lines.
 """
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from isal import igzip
 
 from lc_assets.api.files import Output
@@ -13,13 +17,15 @@ from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.lists.rule_files import read_rules
 from lc_assets.formats.redpajama.signals import signals_lines
-from lc_assets.lake.digests import fact_of
+from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
+from lc_assets.lake.digests import FileFact, crc32_of_file, fact_of
 from lc_assets.publishing import gzipped
 from lc_assets.text.duplicates.minhash import RPV2
 from lc_assets.text.rules.columns import values_of_each
 from lc_assets.text.rules.models import Offered
 from lc_assets.text.signals.signals import signals_of_each
 from lc_assets.text.texts import Texts, together
+from lc_assets.vocabulary import GPT2_EOT
 from lc_assets_tests.benchmarks.chain_parts import (
     BPE,
     MINHASH,
@@ -79,3 +85,25 @@ def bare_parts(path: Path, found: Output) -> dict[str, Callable[[object], object
         GZIP: compress,
         DIGESTS: lambda _: [fact_of(file.parent, file.name) for file in files],
     }
+
+
+def tokenized_by_hand(path: Path, out: Path) -> list[FileFact]:
+    """What ``lc tokenize --append-eod`` needs of the libraries that it uses, without documents that
+    may be broken, dropped or too large: the lines, a table of them, which is read and verified, ids
+    of its texts, and the digests of texts and files.
+    """
+    lines = msgspec.json.Decoder(Line).decode_lines(path.read_bytes())
+    columns = {name: [getattr(line, name) for line in lines] for name in ("id", "url", "text")}
+    table, ids = out / "texts.parquet", out / "texts.bin"
+    how = {"use_dictionary": False, "write_statistics": False}
+    pq.write_table(pa.table(columns), table, compression="none", **how)
+    facts = [fact_of(file.parent, file.name) for file in (path, table)]
+    assert crc32_of_file(table) == facts[1].crc32
+    texts = pq.read_table(table, columns=["text"], use_threads=False)["text"].combine_chunks()
+    program, end = gpt2_tokenizer()._encoding, np.array([GPT2_EOT], np.uint32)
+    parts, digests = [], []
+    for text in texts.view(pa.binary()).to_pylist():
+        parts += [program.encode(text), end]
+        digests.append(hashlib.sha256(text).hexdigest())
+    ids.write_bytes(np.concatenate(parts).astype("<u2").data)
+    return [*facts, fact_of(out, ids.name)]

@@ -29,9 +29,10 @@ from lc_assets_tests.benchmarks.command_parts import (
     RULES,
     SIGNALS,
     bare_parts,
+    tokenized_by_hand,
 )
 from lc_assets_tests.benchmarks.crawl import crawl_texts
-from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.benchmarks.timing import ROUNDS, cpu_seconds, say
 
 pytestmark = pytest.mark.usefixtures("as_in_a_command")
 
@@ -115,7 +116,7 @@ TABLES = (JSON, ZSTD, DIGESTS)
         (removed, (*TABLES, MINHASH), 0.22),
         (deduplicated, (*TABLES, MINHASH, GZIP), 0.26),
         (signed, (*TABLES, RPV2_BITS), 0.6),
-        (tokenized, (*TABLES, BPE), 0.33),
+        (tokenized, (JSON, DIGESTS, BPE), 0.3),
     ],
     ids=[
         "filter --rules gopher-paper",
@@ -141,6 +142,26 @@ def test_a_command_against_its_bare_parts(pages, tmp_path, command, parts, least
         f"{total / seconds:.2f} of the rate of its bare parts, {megabytes / total:.1f}: {rates}"
     )
     assert total > least * seconds
+
+
+def test_tokenizing_against_the_same_by_hand(pages, tmp_path):
+    """MB of text per CPU-second: of the command, and of the libraries that it uses, by turns."""
+    folder, megabytes = pages
+    tokenized(folder / "one.jsonl", tmp_path / "compiled")
+
+    def turn(number):
+        out = tmp_path / str(number)
+        out.mkdir()
+        one, _ = cpu_seconds(lambda _: tokenized(folder / "one.jsonl", out / "one"), 1)
+        many, found = cpu_seconds(lambda _: tokenized(folder / "many.jsonl", out / "many"), 1)
+        hand, _ = cpu_seconds(lambda _: tokenized_by_hand(folder / "many.jsonl", out), 1)
+        (ids,) = found.versions[0].glob("*.bin")
+        assert ids.read_bytes() == (out / "texts.bin").read_bytes()
+        return one, many, hand
+
+    one, many, hand = map(min, zip(*map(turn, range(ROUNDS)), strict=True))
+    say("tokenize", megabytes, "MB of text", many - one, by_hand=hand)
+    assert hand > 0.4 * (many - one)
 
 
 @pytest.mark.network
