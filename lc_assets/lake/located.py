@@ -15,6 +15,7 @@ It is determined from receipts and pointers, by a few requests in a bucket.
 from dataclasses import replace
 from pathlib import Path
 
+from lc_assets.errors import BadInput
 from lc_assets.lake.bucket import Bucket, is_in_bucket
 from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
@@ -59,6 +60,18 @@ class Located:
             CorruptFile: when its receipt cannot be read.
         """
         return self.partition.at(self.version)
+
+
+def existing_lake(root: str) -> Lake:
+    """Open a lake that has a partition.
+
+    Raises:
+        BadInput: when there is none, as where the root is misspelled.
+    """
+    lake = open_lake(root)
+    if next(lake.partitions(), None) is None:
+        raise BadInput(f"{root}: no lake is there; expected a folder that `lc build` or such wrote")
+    return lake
 
 
 def located(where: str) -> Located | None:

@@ -24,6 +24,24 @@ def recipe(lake, tmp_path):
     return recipe_file(tmp_path / "recipe.toml", lake.context.recipe)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("audit", "nowhere"),
+        ("release", "nowhere"),
+        ("prune", "nowhere"),
+        ("diff", "v1", "now", "--lake", "nowhere"),
+        ("withdraw", "nowhere", "--report"),
+    ],
+)
+def test_no_lake_is_not_an_empty_one(lc, command, tmp_path, monkeypatch):
+    """A misspelled path must not pass an audit."""
+    monkeypatch.chdir(tmp_path)
+    said = lc(*command)
+    assert said.code == 2
+    assert said.err.startswith("nowhere: no lake is there; expected a folder")
+
+
 def words_of(said):
     return " ".join(said.out.split())
 

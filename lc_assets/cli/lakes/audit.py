@@ -10,7 +10,7 @@ from lc_assets.builds.recipe_files import read_recipe, recorded_recipe
 from lc_assets.cli import options
 from lc_assets.cli.printing import print_error, say, table
 from lc_assets.cli.reports import add_results
-from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.located import existing_lake
 from lc_assets.lake.releases import lake_of_release
 
 FAULTY = 1
@@ -35,7 +35,7 @@ def audit(
     from lc_assets.stages.releases.auditing import Audit
     from lc_assets.stages.withdrawal.matching import named_by
 
-    opened = open_lake(lake)
+    opened = existing_lake(lake)
     settings = read_recipe(recipe or recorded_recipe(lake), withdrawn=withdrawn)
     named = named_by(settings.withdrawn_documents)
     found = Audit(opened if release is None else lake_of_release(opened, release), *named).run()

@@ -8,7 +8,7 @@ from typer import Argument
 from lc_assets.cli import options
 from lc_assets.cli.printing import heading, say, table
 from lc_assets.cli.reports import add_results
-from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.located import existing_lake
 from lc_assets.stages.planning import first_of
 from lc_assets.stages.releases import comparing
 from lc_assets.stages.releases.comparing import Difference
@@ -29,7 +29,7 @@ def diff(
 
     Example: lc diff v1 now --lake lake
     """
-    folder = open_lake(lake)
+    folder = existing_lake(lake)
     found = comparing.compare(comparing.data_set(folder, before), comparing.data_set(folder, after))
     add_results(**msgspec.structs.asdict(found))
     _show_difference(found)

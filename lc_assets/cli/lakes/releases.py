@@ -24,8 +24,8 @@ from lc_assets.formats.lists.withdrawal_lists import (
     entries_of,
     line_of,
 )
-from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.lake.lake import Lake
+from lc_assets.lake.located import existing_lake
 from lc_assets.lake.releases import gone_of, read_release, release_names
 from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.releases import pruning, releasing
@@ -69,7 +69,7 @@ def release(
 
     Example: lc release lake v1
     """
-    folder = open_lake(lake)
+    folder = existing_lake(lake)
     if name is None:
         _show_releases(folder)
         return
@@ -134,7 +134,7 @@ def prune(
 
     Example: lc prune lake --dry-run
     """
-    folder = open_lake(lake)
+    folder = existing_lake(lake)
     if give_up and not purge:
         raise BadInput(
             "--give-up needs --purge: releases are given up only for withdrawn documents"
@@ -207,7 +207,7 @@ def withdraw(
 
     Example: lc withdraw lake --url https://example.org/page --reason request --list withdrawn.csv
     """
-    folder = open_lake(lake)
+    folder = existing_lake(lake)
     settings = _recipe(lake, recipe, withdrawn)
     named = documents.named()
     if report:
