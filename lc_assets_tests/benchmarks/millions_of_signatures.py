@@ -200,7 +200,7 @@ def main(folder: str, n_documents: str, memory: str) -> None:
     )
     paired = time.process_time()
     with queries(out / "work" / "duckdb", int(memory) // 2) as asked:
-        asked.do(f"CREATE VIEW facts AS SELECT * FROM {parquet(facts)}")
+        asked.do(f"CREATE VIEW facts AS SELECT *, '' AS snapshot FROM {parquet(facts)}")
         a, b = (
             f"printf('%09d', ({side} >> {PLACE_BITS}) * {FILE_DOCUMENTS} + ({side} & {PLACES}))"
             for side in ("a", "b")

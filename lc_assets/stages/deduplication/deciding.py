@@ -4,7 +4,8 @@ Kinds are applied one after the other (digest, text, url, near), each to the doc
 kinds before it kept. Of the documents with one key, the preferred one is kept. The rest is decided
 in one pass, in order of preference: a document is removed if one that was kept before is at least
 as similar as the threshold, or as the floor and on the other side of the split. So every removed
-document has a kept one that it is a duplicate of, or too similar to.
+document has a kept one that it is a duplicate of, or too similar to. Near duplicates need not have
+been compared: that both are like a third may prove it.
 
 A document that another rule excludes (too short, contaminated, withdrawn) comes last in the order,
 and none is removed for it.
@@ -24,7 +25,12 @@ from lc_assets.arrays import Array, Booleans
 from lc_assets.stages.deduplication.facts import DIGEST, TEXT, URL
 from lc_assets.stages.deduplication.preferences import COMPARED, in_order
 from lc_assets.stages.deduplication.queries import Queries
-from lc_assets.text.duplicates.clusters import Numbers, Similarities, star_centres
+from lc_assets.text.duplicates.clusters import (
+    Numbers,
+    Similarities,
+    neighbours,
+    remove_similar,
+)
 
 NEAR = "near"
 NEAR_HELDOUT = "near heldout"
@@ -37,9 +43,7 @@ REASONS = {
 }
 CODED = ("", *REASONS.values(), NEAR_HELDOUT)
 """Reasons by their codes in `Decided`."""
-_TEXT, _NEAR, _NEAR_HELDOUT = (
-    CODED.index(reason) for reason in (REASONS[TEXT], REASONS[NEAR], NEAR_HELDOUT)
-)
+_NEAR, _NEAR_HELDOUT = CODED.index(REASONS[NEAR]), CODED.index(NEAR_HELDOUT)
 NO_SIDE = 2
 
 
@@ -49,6 +53,8 @@ class Involved(NamedTuple):
     Attributes:
         facts: ``id``, and what a preference compares, of each of the n documents.
         firsts: by kind of key, the first document that has the same; itself without one; ``(n,)``.
+        snapshots: ``(n,)`` numbers in the order of preference, where the oldest comes first and no
+            newer one is read; else 0.
         left: ``(m,)`` the documents of pairs of at least the floor's similarity.
         right: the others of these.
         similarities: of these.
@@ -56,6 +62,7 @@ class Involved(NamedTuple):
 
     facts: pa.Table
     firsts: dict[str, Numbers]
+    snapshots: Numbers
     left: Numbers
     right: Numbers
     similarities: Similarities
@@ -82,7 +89,7 @@ class Decided(NamedTuple):
     Attributes:
         kept: ``(n,)`` the document that each is removed for, -1 if it stays.
         reasons: ``(n,)`` uint8, of `CODED`.
-        similarities: ``(n,)`` with that document; NaN where they were not compared.
+        similarities: ``(n,)`` with that document, of near duplicates at least; NaN of others.
     """
 
     kept: Numbers
@@ -101,7 +108,7 @@ def involved(database: Queries, by: Sequence[str], prefer: Sequence[str], floor:
         prefer: which document is kept, as in `RemovalSettings.prefer`.
         floor: least similarity of pairs.
     """
-    kinds = [kind for kind in (DIGEST, TEXT, URL) if kind in by or (kind == TEXT and NEAR in by)]
+    kinds = [kind for kind in (DIGEST, TEXT, URL) if kind in by]
     alike = f"FROM pairs WHERE similarity >= {floor!r}"
     shared = [
         f"""{kind}_high IN (SELECT {kind}_high FROM facts WHERE {kind}_high IS NOT NULL
@@ -122,10 +129,17 @@ def involved(database: Queries, by: Sequence[str], prefer: Sequence[str], floor:
     return Involved(
         facts.cast(pa.schema(zip(facts.column_names, types, strict=True))),
         {kind: _firsts(found[f"{kind}_high"], found[f"{kind}_low"]) for kind in kinds},
+        _snapshots(found["snapshot"], prefer),
         left.to_numpy(),
         right.to_numpy(),
         similarities.to_numpy(),
     )
+
+
+def _snapshots(names: pa.ChunkedArray, prefer: Sequence[str]) -> Numbers:
+    if prefer[:1] != ("oldest",):
+        return np.zeros(len(names), np.int64)
+    return np.asarray(names.combine_chunks().dictionary_encode().indices, np.int64)
 
 
 def _firsts(high: pa.ChunkedArray, low: pa.ChunkedArray) -> Numbers:
@@ -148,7 +162,13 @@ def _begin_runs(*columns: Array) -> Booleans:
 
 
 def decide(
-    known: Involved, standing: Standing, by: Sequence[str], threshold: float, floor: float = 1.0
+    known: Involved,
+    standing: Standing,
+    by: Sequence[str],
+    threshold: float,
+    floor: float = 1.0,
+    *,
+    is_metric: bool = True,
 ) -> Decided:
     """Decide who is kept.
 
@@ -158,6 +178,7 @@ def decide(
         by: kinds, of `REASONS`.
         threshold: least similarity of near duplicates.
         floor: least similarity of documents that must not be on both sides.
+        is_metric: whether similarities are Jaccard indices.
     """
     order = np.lexsort([standing.late, standing.ineligible])
     ranks = np.argsort(order)  # all that follows is by rank
@@ -167,15 +188,19 @@ def decide(
         if kind in by:
             goes, best = _equal(kept, known.firsts[kind][order], standing.ineligible)
             kept[goes], reasons[goes] = best, code
-    texts = known.firsts[TEXT][order] if NEAR in by else order
-    likeness = _likeness(texts[ranks[known.left]], texts[ranks[known.right]], known.similarities)
-    near = threshold if NEAR in by else np.inf
-    best = _first_of_each(texts, np.flatnonzero(kept < 0))
-    stars = _stars(best, likeness, standing, near, floor)
-    goes, best, is_across = _similar(kept, best[texts], stars, standing.ineligible)
-    kept[goes], reasons[goes] = best, np.where(is_across, _NEAR_HELDOUT, _NEAR)
-    alike = _similarities(kept, reasons, texts, likeness)
-    return Decided(np.where(kept < 0, -1, order[kept])[ranks], reasons[ranks], alike[ranks])
+    similarities: Similarities = np.where(reasons == CODED.index(REASONS[TEXT]), 1.0, np.nan)
+    remaining = kept < 0
+    across = remove_similar(
+        neighbours(ranks[known.left], ranks[known.right], known.similarities, n),
+        (standing.ineligible, standing.held, known.snapshots[order]),
+        (threshold if NEAR in by else np.inf, floor),
+        is_metric,
+        kept,
+        similarities,
+    )
+    similar = remaining & (kept >= 0)
+    reasons[similar] = np.where(across[similar], _NEAR_HELDOUT, _NEAR)
+    return Decided(np.where(kept < 0, -1, order[kept])[ranks], reasons[ranks], similarities[ranks])
 
 
 def _equal(kept: Numbers, firsts: Numbers, ineligible: Booleans) -> tuple[Numbers, Numbers]:
@@ -183,93 +208,11 @@ def _equal(kept: Numbers, firsts: Numbers, ineligible: Booleans) -> tuple[Number
     for whom.
     """
     remaining = np.flatnonzero(kept < 0)
-    best = _first_of_each(firsts, remaining)[firsts[remaining]]
+    first: Numbers = np.empty(len(firsts), np.int64)
+    first[firsts[remaining[::-1]]] = remaining[::-1]
+    best = first[firsts[remaining]]
     goes = (best != remaining) & ~ineligible[best]
     return remaining[goes], best[goes]
-
-
-def _first_of_each(labels: Numbers, remaining: Numbers) -> Numbers:
-    """The first of the remaining documents with each label; the number of all where there is none.
-    ``labels`` are the documents', below their number.
-    """
-    first: Numbers = np.full(len(labels), len(labels))
-    first[labels[remaining[::-1]]] = remaining[::-1]
-    return first
-
-
-class _Likeness(NamedTuple):
-    """How similar texts are, at most: the lesser one, the greater other; ascending, without
-    repeats.
-    """
-
-    one: Numbers
-    other: Numbers
-    similarities: Similarities
-
-
-def _likeness(left: Numbers, right: Numbers, similarities: Similarities) -> _Likeness:
-    one, other = np.minimum(left, right), np.maximum(left, right)
-    order = np.lexsort([-similarities, other, one])
-    order = order[_begin_runs(one[order], other[order]) & (one < other)[order]]
-    return _Likeness(one[order], other[order], similarities[order])
-
-
-class _Stars(NamedTuple):
-    """Whom each document is removed for, itself if it stays; and whether only for the split."""
-
-    centres: Numbers
-    across: Booleans
-
-
-def _stars(
-    best: Numbers, likeness: _Likeness, standing: Standing, threshold: float, floor: float
-) -> _Stars:
-    """Go through texts by the rank of their best document: it is removed if one that was kept is
-    similar, or is across the split and similar.
-    """
-    n = len(best)
-    lo, hi = np.sort([best[likeness.one], best[likeness.other]], axis=0)
-    lo, hi, alike = (column[hi < n] for column in (lo, hi, likeness.similarities))
-    across = alike < threshold
-    parted = (alike >= floor) & (standing.held[lo] + standing.held[hi] == 1)
-    is_edge = np.where(across, parted, ~standing.ineligible[lo])
-    lo, hi, across = (column[is_edge] for column in (lo, hi, across))
-    order = np.lexsort([hi, lo])
-    kept = star_centres(np.arange(n), [(lo[order], hi[order])]) == np.arange(n)
-    order = np.lexsort([lo, across, hi])
-    order = order[(kept[lo] & ~kept[hi])[order]]
-    order = order[_begin_runs(hi[order])]
-    stars = _Stars(np.arange(n), np.zeros(n, np.bool_))
-    stars.centres[hi[order]], stars.across[hi[order]] = lo[order], across[order]
-    return stars
-
-
-def _similar(
-    kept: Numbers, best: Numbers, stars: _Stars, ineligible: Booleans
-) -> tuple[Numbers, Numbers, Booleans]:
-    """Who of the remaining documents goes, for whom, and whether for the split alone; ``best`` is
-    the first of each one's text, for which all others of it go if it stays, or goes for the split.
-    """
-    remaining = np.flatnonzero(kept < 0)
-    best = best[remaining]
-    is_across = stars.across[best] & (best == remaining)
-    ends = np.where(stars.across[best] & ~is_across, best, stars.centres[best])
-    goes = (ends != remaining) & ~ineligible[ends]
-    return remaining[goes], ends[goes], is_across[goes]
-
-
-def _similarities(
-    kept: Numbers, reasons: Array, texts: Numbers, likeness: _Likeness
-) -> Similarities:
-    """How similar each removed document is to the one that it is removed for."""
-    found: Similarities = np.full(len(kept), np.nan)
-    found[reasons == _TEXT] = 1.0
-    places = np.flatnonzero((reasons == _NEAR) | (reasons == _NEAR_HELDOUT))
-    one, other = np.sort([texts[places], texts[kept[places]]], axis=0)
-    codes, n = likeness.one * len(kept) + likeness.other, len(kept)
-    at = np.searchsorted(codes, one * n + other)
-    found[places] = np.append(likeness.similarities, 1.0)[np.where(one == other, -1, at)]
-    return found
 
 
 def kept_for_others(decided: Decided, gone: Booleans) -> Booleans:

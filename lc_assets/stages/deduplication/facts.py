@@ -8,7 +8,7 @@ connected to a snapshot's own by any chain of near-duplicate pairs. Both create 
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from lc_assets.stages.deduplication.index import (
 )
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.deduplication.signing import TEXT_FACTS, signatures_of, text_facts
-from lc_assets.text.duplicates.clusters import Numbers, cluster_roots
+from lc_assets.text.duplicates.clusters import cluster_roots
 from lc_assets.text.duplicates.keys import digest_key, url_key
 from lc_assets.vocabulary import parse_document_id
 
@@ -48,7 +48,7 @@ FACTS = pa.schema(
 )
 """A document: ``number`` is its file's number × 2³² + its index in the file; missing keys are null.
 """
-_NO_PAIRS = "(SELECT '' AS a, '' AS b, 0.0 AS similarity WHERE false)"
+NO_PAIRS = "SELECT '' AS a, '' AS b, 0::DOUBLE AS similarity WHERE false"
 
 
 def write_facts(
@@ -136,13 +136,14 @@ def gather_facts(database: Queries, inputs: Mapping[str, Published], pairs: Sequ
     """
     tables = [
         f"SELECT * REPLACE (number | {number << PLACE_BITS} AS number, "
-        f"{quoted(file.snapshot)} AS source) FROM {parquet([facts_path(file.folder, file.number)])}"
+        f"{quoted(file.snapshot)} AS source), '' AS snapshot "
+        f"FROM {parquet([facts_path(file.folder, file.number)])}"
         for number, file in enumerate(indexed_files(inputs, "facts/*"))
     ]
     if tables:
         database.do(f"CREATE OR REPLACE VIEW facts AS {' UNION ALL '.join(tables)}")
-        known = parquet(list(pairs)) if pairs else _NO_PAIRS
-        database.do(f"CREATE OR REPLACE VIEW pairs AS SELECT * FROM {known}")
+        known = f"SELECT * FROM {parquet(list(pairs))}" if pairs else NO_PAIRS
+        database.do(f"CREATE OR REPLACE VIEW pairs AS {known}")
     return bool(tables)
 
 
@@ -166,7 +167,7 @@ def gather_families(
     database.do(f"CREATE OR REPLACE VIEW near AS SELECT * FROM {parquet(list(pairs))}")
     _make_family(database, snapshot)
     database.do("""CREATE OR REPLACE TABLE members
-        (id VARCHAR, source VARCHAR, date VARCHAR, n_chars BIGINT)""")
+        (id VARCHAR, snapshot VARCHAR, date VARCHAR, n_chars BIGINT)""")
     for key, path in keyed_tables(inputs).items():
         family = database.lines(f"SELECT id FROM family WHERE starts_with(id, {quoted(f'{key}/')})")
         if not family:
@@ -179,35 +180,15 @@ def gather_families(
             found = parquet([texts / name for name in names])
             measured = f"(SELECT id, length(raw_content) AS n_chars FROM {found}) USING (id)"
         database.do(f"""INSERT INTO members
-            SELECT id, {quoted(key)}, {quoted(f"{key} ")} || coalesce(date_download, ''), n_chars
+            SELECT id, {quoted(key)}, coalesce(date_download, ''), n_chars
             FROM {parquet([path])} SEMI JOIN family USING (id) JOIN {measured}""")
     no_keys = ", ".join(f"NULL::UBIGINT AS {name}" for name in _KEYS)
     database.do(f"""CREATE OR REPLACE TABLE facts AS
-        SELECT row_number() OVER (ORDER BY id) - 1 AS number, *,
+        SELECT row_number() OVER (ORDER BY id) - 1 AS number, *, snapshot AS source,
                NULL::DOUBLE AS perplexity, {no_keys}
         FROM members""")
     database.do("""CREATE OR REPLACE TABLE pairs AS
         SELECT * FROM near SEMI JOIN family ON id = a""")
-
-
-def join_labels(
-    database: Queries,
-    table: str,
-    label_nodes: Callable[[Numbers, Iterable[tuple[Numbers, Numbers]]], Numbers],
-    pairs: str,
-) -> None:
-    """Make ``table`` (number, label): what a function (`cluster_roots`, `star_centres`) makes of
-    the pairs that a query returns, for each document in them.
-    """
-    left, right = (f"SELECT #{side} FROM ({pairs})" for side in (1, 2))
-    nodes = database.numbers(f"{left} UNION {right} ORDER BY 1")
-    batches = (
-        (batch.column(0).to_numpy(), batch.column(1).to_numpy())
-        for batch in database.batches(pairs)
-    )
-    found = pa.table({"number": nodes, "label": label_nodes(nodes, batches)})
-    database.connection.register("found", found)
-    database.do(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM found")
 
 
 def _make_family(database: Queries, snapshot: str) -> None:
@@ -215,12 +196,14 @@ def _make_family(database: Queries, snapshot: str) -> None:
     database.do("""CREATE OR REPLACE TABLE paired AS
         SELECT row_number() OVER (ORDER BY id) - 1 AS number, id
         FROM (SELECT a AS id FROM near UNION SELECT b FROM near)""")
-    join_labels(
-        database,
-        "rooted",
-        cluster_roots,
-        "SELECT l.number, r.number FROM near JOIN paired l ON l.id = a JOIN paired r ON r.id = b",
+    nodes = np.arange(database.number("SELECT count(*) FROM paired"))
+    pairs = (
+        (batch.column(0).to_numpy(), batch.column(1).to_numpy())
+        for batch in database.batches("""SELECT l.number, r.number
+            FROM near JOIN paired l ON l.id = a JOIN paired r ON r.id = b""")
     )
+    rooted = pa.table({"number": nodes, "label": cluster_roots(nodes, pairs)})
+    database.connection.register("rooted", rooted)
     database.do(f"""CREATE OR REPLACE TABLE family AS
         WITH known AS (SELECT id, label AS root FROM paired JOIN rooted USING (number)),
              own AS (SELECT root FROM known WHERE starts_with(id, {quoted(f"{snapshot}/")}))

@@ -99,7 +99,9 @@ def publish_repeated(
     found, facts = [task.found for task in tasks], [task.facts for task in tasks]
     with queries(tasks[0].work / "duckdb") as database:
         database.do(f"CREATE OR REPLACE VIEW found AS SELECT * FROM {parquet(found)}")
-        database.do(f"CREATE OR REPLACE VIEW facts AS SELECT * FROM {parquet(facts)}")
+        database.do(
+            f"CREATE OR REPLACE VIEW facts AS SELECT *, '' AS snapshot FROM {parquet(facts)}"
+        )
         database.do("""CREATE OR REPLACE TABLE shared AS
             SELECT high, low, number, min(start) AS start FROM found JOIN
                 (SELECT high, low FROM found GROUP BY high, low HAVING min(number) <> max(number))

@@ -9,15 +9,15 @@ from lc_assets.builds.settings.documents import SOURCE
 from lc_assets.stages.deduplication.queries import quoted
 
 _ORDERS = {
-    "newest": ("date DESC", "date", "newer"),
-    "oldest": ("date = '', date", "date", "older"),
-    "longest": ("n_chars DESC", "n_chars", "longer"),
-    "best_perplexity": ("perplexity ASC NULLS LAST", "perplexity", "better perplexity"),
+    "newest": ("snapshot DESC, date DESC", ("snapshot", "date"), "newer"),
+    "oldest": ("snapshot, date = '', date", ("snapshot", "date"), "older"),
+    "longest": ("n_chars DESC", ("n_chars",), "longer"),
+    "best_perplexity": ("perplexity ASC NULLS LAST", ("perplexity",), "better perplexity"),
 }
-"""By key of a preference: its ORDER BY over facts, the column that it compares, and what the
+"""By key of a preference: its ORDER BY over facts, the columns that it compares, and what the
 document is that is kept.
 """
-COMPARED = ("source", "date", "n_chars", "perplexity")
+COMPARED = ("source", "snapshot", "date", "n_chars", "perplexity")
 """Columns of facts that a preference may compare."""
 _MISSING = {"date": "no date", "perplexity": "none"}
 
@@ -34,8 +34,9 @@ def in_order(prefer: Sequence[str]) -> str:
 def why_rather(prefer: Sequence[str], kept: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """Why one document is kept rather than the other, by the first key in which they differ.
 
-    >>> why_rather(["newest"], {"date": "2023"}, {"date": ""})
-    'newer: 2023 rather than no date'
+    >>> old, new = ({"snapshot": "2023-06", "date": date} for date in ("", "2023-02-01"))
+    >>> why_rather(["newest"], new, old)
+    'newer: 2023-02-01 rather than no date'
     """
     for key in prefer:
         if key not in _ORDERS:
@@ -43,9 +44,10 @@ def why_rather(prefer: Sequence[str], kept: Mapping[str, Any], other: Mapping[st
             if (kept["source"] == name) != (other["source"] == name):
                 return f"from {name}"
             continue
-        _, column, better = _ORDERS[key]
-        if kept[column] != other[column]:
-            theirs = _MISSING[column] if other[column] in ("", None) else other[column]
-            unit = " characters" if column == "n_chars" else ""
-            return f"{better}: {kept[column]} rather than {theirs}{unit}"
+        _, columns, better = _ORDERS[key]
+        for column in columns:
+            if kept[column] != other[column]:
+                theirs = _MISSING[column] if other[column] in ("", None) else other[column]
+                unit = " characters" if column == "n_chars" else ""
+                return f"{better}: {kept[column]} rather than {theirs}{unit}"
     return "first by id"

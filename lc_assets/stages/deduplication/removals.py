@@ -36,9 +36,9 @@ DECISIONS = pa.schema(
 
 ``reason``: why it is excluded, the first of ``reasons``; empty if it stays. ``for_id``: the
 document or item that it is a duplicate of or contains; ``kept_id``: the document finally kept;
-``similarity`` to the first; ``why`` that one was chosen. ``side``: of the split, by
-``tokenized_digest``. ``first_seen``, ``last_seen``: the first and the last of the snapshots read
-that hold this text as it is tokenized.
+``similarity`` to the first, a lower bound if the two were not compared; ``why`` that one was
+chosen. ``side``: of the split, by ``tokenized_digest``. ``first_seen``, ``last_seen``: the first
+and the last of the snapshots read that hold this text as it is tokenized.
 """
 STAYS = dict.fromkeys(("reason", "for_id", "kept_id", "why"), "") | {
     "similarity": None,
@@ -57,7 +57,7 @@ CLUSTERS = pa.schema(
     }
 )
 """Members of the clusters of near duplicates that a document of the partition belongs to;
-``cluster`` is the least id in it. A similarity is null when the two share no band.
+``cluster`` is the least id in it. Similarities are those of `DECISIONS`.
 """
 TABLE = "decisions.parquet"
 CLUSTERS_FILE = "clusters.parquet"

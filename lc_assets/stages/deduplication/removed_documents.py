@@ -43,7 +43,6 @@ from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Array, Booleans
 from lc_assets.builds.lookups import write_in_groups
 from lc_assets.builds.recipe import Recipe
-from lc_assets.builds.settings.documents import RemovalSettings
 from lc_assets.builds.stage import (
     ALL_SNAPSHOTS,
     BuildContext,
@@ -195,7 +194,7 @@ def _duplicates(
         known = involved(database, by, settings.prefer, floor)
         held = _held(database, staging, known)
     standing, gone = _standing(context, staging, known, excluded, held)
-    standing, decided = _decide_all(known, standing, by, gone, settings)
+    standing, decided = _decide_all(known, standing, by, gone, recipe)
     ours = _mask(pc.starts_with(known.facts["id"], pattern=f"{snapshot}/"))
     if settings.exact:  # only then are all snapshots read, and the clusters complete
         near = removed_lines(known, standing, decided, in_clusters(decided, ours), settings.prefer)
@@ -252,7 +251,7 @@ def _decide_all(
     standing: Standing,
     by: Sequence[str],
     gone: Booleans,
-    settings: RemovalSettings,
+    recipe: Recipe,
 ) -> tuple[Standing, Decided]:
     """Decide who is kept. If a document was removed for one that is withdrawn (``gone``), or as a
     duplicate of one that goes across the split, decide again: the former is ineligible, the latter
@@ -260,8 +259,10 @@ def _decide_all(
 
     Withdrawn documents are decided like others at first, so their copies keep their reasons.
     """
+    settings, is_metric = recipe.removed_documents, recipe.near_duplicate_pairs.measure == "jaccard"
+    bounds = settings.threshold, settings.heldout_floor
     while True:
-        decided = decide(known, standing, by, settings.threshold, settings.heldout_floor)
+        decided = decide(known, standing, by, *bounds, is_metric=is_metric)
         found = kept_for_others(decided, gone)
         if not np.any(found & ~standing.late):
             return standing, decided
@@ -321,7 +322,7 @@ STAGE = Stage(
         "Which filtered documents of one snapshot stay, on which side of the split; what the "
         "others duplicate, and why they go."
     ),
-    code_version="6",
+    code_version="7",
     reads={
         "filtered_documents": _OLDER_OR_ALL.summarized(),
         "document_keys": _OLDER_OR_ALL,

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from lc_assets.arrays import Floats, Int64s, UInt64s
+from lc_assets.arrays import Booleans, Bytes, Floats, Int64s, UInt64s
 from lc_assets.compiling import compiled
 
 Numbers = Int64s
@@ -57,35 +57,85 @@ def _join(parents: Numbers, left: Numbers, right: Numbers) -> None:
             parents[one] = other
 
 
-def star_centres(nodes: Numbers, pairs: Iterable[tuple[Numbers, Numbers]]) -> Numbers:
-    """The node that each node is removed for: the least kept one that it is paired with; itself if
-    it is kept. A node is kept if it is paired with no lesser kept one. ``(n,)`` int64.
+class Neighbours(NamedTuple):
+    """Pairs of n documents, each from both sides.
 
-    Args:
-        nodes: ``(n,)`` int64, ascending, without repeats: all nodes of all pairs.
-        pairs: batches of pairs, all ascending: ``left[i] < right[i]``.
-
-    >>> star_centres(np.arange(4), [(np.array([0, 1, 2]), np.array([1, 2, 3]))]).tolist()
-    [0, 0, 2, 2]
+    Attributes:
+        starts: ``(n + 1,)`` int64: where the pairs of each document begin.
+        others: the other document of each pair, the most similar first.
+        similarities: of the pairs.
     """
-    centres: Numbers = np.arange(len(nodes), dtype=np.int64)
-    for sides in pairs:
-        _remove_for_kept(centres, *(np.searchsorted(nodes, side) for side in sides))
-    return nodes[centres]
+
+    starts: Numbers
+    others: Numbers
+    similarities: Similarities
+
+
+def neighbours(left: Numbers, right: Numbers, similarities: Similarities, n: int) -> Neighbours:
+    """Pairs of documents below ``n``, in any order, as `Neighbours`."""
+    ours, others = np.concatenate([left, right]), np.concatenate([right, left])
+    alike = np.concatenate([similarities, similarities])
+    order = np.lexsort([others, -alike, ours])
+    starts = np.searchsorted(ours[order], np.arange(n + 1))
+    return Neighbours(starts, others[order], alike[order])
 
 
 @compiled
-def _remove_for_kept(centres: Numbers, left: Numbers, right: Numbers) -> None:
-    """Decide some pairs; as they ascend, each ``left[i]`` is decided before.
+def remove_similar(
+    pairs: Neighbours,
+    marks: tuple[Booleans, Bytes, Int64s],
+    least: tuple[float, float],
+    is_metric: bool,
+    kept: Numbers,
+    similarities: Similarities,
+) -> Booleans:
+    """Go through documents in their order: each that stays removes later ones that are similar.
+
+    Of two documents that are like a third, 1 minus the similarity is a distance (Lipkus, 1999), so
+    they are at least as similar as both similarities together, minus 1. Thus the members of a
+    great bucket, which are compared with its first ones only, are removed for any of them.
 
     Args:
-        centres: ``(n,)`` as decided so far, changed in place; at first each node is its own.
-        left: ``(m,)`` nodes, ascending.
-        right: ``(m,)`` nodes, each greater than its ``left``.
+        pairs: of documents.
+        marks: ``(n,)`` each: who removes none; who is held out (1), or trained on (0); the snapshot
+            of a document, which brings none together that are of older ones.
+        least: similarity of near duplicates, and of pairs of which one is held out and the other
+            trained on.
+        is_metric: whether similarities are Jaccard indices.
+        kept: ``(n,)`` the document that each was removed for before, else -1; changed in place.
+        similarities: ``(n,)`` filled with that of each that is removed, a lower bound where the two
+            were not compared.
+
+    Returns:
+        Who is removed only because one is held out and the other trained on.
     """
-    for i in range(len(left)):
-        if centres[left[i]] == left[i] and centres[right[i]] == right[i]:
-            centres[right[i]] = left[i]
+    (is_last, held, snapshots), (near, floor) = marks, least
+    across, done = np.zeros(len(kept), np.bool_), pairs.starts.copy()
+    for ours in range(len(kept)):
+        if kept[ours] >= 0 or is_last[ours]:
+            continue
+        for at in range(pairs.starts[ours], pairs.starts[ours + 1]):
+            other, alike = pairs.others[at], pairs.similarities[at]
+            if alike >= near:
+                goes = kept[other] < 0 or across[other]
+            else:
+                goes = alike >= floor and held[ours] + held[other] == 1 and kept[other] < 0
+            if goes and other > ours:
+                kept[other], across[other], similarities[other] = ours, alike < near, alike
+        for at in range(pairs.starts[ours], pairs.starts[ours + 1]):
+            third, distance = pairs.others[at], 1.0 - pairs.similarities[at]
+            if not is_metric or pairs.similarities[at] < near:
+                break
+            # What was passed before has been decided, so each pair is met once.
+            while done[third] < pairs.starts[third + 1]:
+                other, alike = pairs.others[done[third]], pairs.similarities[done[third]] - distance
+                if alike < near:
+                    break
+                done[third] += 1
+                is_known = snapshots[third] <= max(snapshots[ours], snapshots[other])
+                if other > ours and is_known and (kept[other] < 0 or across[other]):
+                    kept[other], across[other], similarities[other] = ours, False, alike
+    return across
 
 
 @compiled

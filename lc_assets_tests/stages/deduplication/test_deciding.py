@@ -1,5 +1,6 @@
 """Decisions by arrays against a plain reference, one document after the other."""
 
+import math
 from itertools import combinations
 
 import numpy as np
@@ -32,44 +33,39 @@ def plainly(documents, alike, by, threshold, floor):
                 found = 1.0 if kind == "text" else None
                 gone[document["place"]] = (REASONS[kind], best["place"], found)
     remaining = [document for document in order if document["place"] not in gone]
-    return gone | similarly(documents, remaining, alike, by, threshold, floor)
+    near = threshold if "near" in by else math.inf
+    return gone | similarly(remaining, alike, near, floor)
 
 
-def similarly(documents, remaining, alike, by, threshold, floor):
+def similarly(remaining, alike, threshold, floor):
     """The same, of those that go for their texts out of the remaining ones."""
-    texts, gone, standing = {}, {}, []
+    gone, standing = {}, []
     for document in remaining:
-        texts.setdefault(_text(document, by), []).append(document)
-    for text, (best, *others) in texts.items():
         near, across = [], []
         for other in standing:
-            found = max(_between(documents, alike, by, text, _text(other, by)), default=0.0)
-            if "near" in by and found >= threshold:
-                near += [(other, found)] * (not other["ineligible"])
-            elif found >= floor and {best["held"], other["held"]} == {0, 1}:
-                across += [(other, found)]
+            found = alike.get(frozenset((document["id"], other["id"])), 0.0)
+            if floor <= found < threshold and {document["held"], other["held"]} == {0, 1}:
+                across.append((other, found))
+            if found < threshold:
+                found = at_least(document["id"], other["id"], alike, threshold)
+            if found >= threshold:
+                near.append((other, found))
         if near or across:
             kept, found = (near or across)[0]
             reason = REASONS["near"] if near else NEAR_HELDOUT
-            if not kept["ineligible"]:
-                gone[best["place"]] = (reason, kept["place"], found)
-        else:
-            standing.append(best)
-        for other in others:
-            kept, found = near[0] if near else (best, 1.0)
-            if not kept["ineligible"]:
-                gone[other["place"]] = (REASONS["near"], kept["place"], found)
+            gone[document["place"]] = (reason, kept["place"], found)
+        elif not document["ineligible"]:
+            standing.append(document)
     return gone
 
 
-def _text(document, by):
-    return (document["text"] if "near" in by else None) or document["id"]
-
-
-def _between(documents, alike, by, *texts):
-    for pair in combinations(documents, 2):
-        if {_text(document, by) for document in pair} == {*texts}:
-            yield alike.get(frozenset(document["id"] for document in pair), 0.0)
+def at_least(one, other, alike, threshold):
+    """How similar two documents must be, since both are like a third."""
+    thirds = [
+        [alike.get(frozenset((name, third)), 0.0) for name in (one, other)]
+        for third in {name for pair in alike for name in pair}
+    ]
+    return max((a - (1 - b) for a, b in thirds if min(a, b) >= threshold), default=0.0)
 
 
 def drawn(seed, n):
@@ -91,7 +87,7 @@ def drawn(seed, n):
         for place in range(n)
     ]
     names = [frozenset(document["id"] for document in pair) for pair in combinations(documents, 2)]
-    values = rng.choice([0.0, 0.5, 0.6, 0.7, 0.8, 1.0], p=[0.9, *[0.02] * 5], size=len(names))
+    values = rng.choice([0.0, 0.5, 0.6, 0.75, 0.9, 1.0], p=[0.9, *[0.02] * 5], size=len(names))
     return documents, {
         name: float(value) for name, value in zip(names, values, strict=True) if value
     }
@@ -104,18 +100,35 @@ def test_decisions_are_those_made_one_by_one(tmp_path, seed, threshold, floor, b
     documents, alike = drawn(seed, 40)
     known, standing, found = decided(tmp_path, documents, alike, by, threshold, floor)
     lines = removed_lines(known, standing, found, np.flatnonzero(found.kept >= 0), ()).to_pylist()
-    assert {line["id"]: (line["reason"], line["for_id"], line["similarity"]) for line in lines} == {
+    expected = {
         f"d{place:02d}": (reason, f"d{kept:02d}", similarity)
         for place, (reason, kept, similarity) in plainly(
             documents, alike, by, threshold, floor
         ).items()
     }
+    assert {line["id"]: (line["reason"], line["for_id"]) for line in lines} == {
+        name: found[:2] for name, found in expected.items()
+    }
+    for line in lines:
+        similarity, most = line["similarity"], expected[line["id"]][2]
+        is_bound = (
+            line["reason"] == REASONS["near"]
+            and frozenset((line["id"], line["for_id"])) not in alike
+        )
+        assert threshold <= similarity <= most if is_bound else similarity == most
 
 
-def decided(folder, documents, alike, by, threshold=0.8, floor=0.6):
+def facts_of(lines):
+    """`FACTS` as `gather_facts` gives them."""
+    snapshots = pa.array([line.get("snapshot", "") for line in lines])
+    return pa.Table.from_pylist(lines, schema=FACTS).append_column("snapshot", snapshots)
+
+
+def decided(folder, documents, alike, by, threshold=0.8, floor=0.6, *, is_metric=True):
     """What is decided, and the documents that may be concerned."""
     facts = [
         {"id": d["id"], "number": d["place"], "source": "", "date": "", "n_chars": 0}
+        | {"snapshot": d.get("snapshot", "")}
         | {f"{kind}_high": d[kind] for kind in ("digest", "text", "url")}
         | {f"{kind}_low": d[kind] for kind in ("digest", "text", "url")}
         for d in documents
@@ -125,16 +138,29 @@ def decided(folder, documents, alike, by, threshold=0.8, floor=0.6):
     ]
     schema = pa.schema({"a": "string", "b": "string", "similarity": "float64"})
     with queries(folder / "duckdb") as database:
-        database.connection.register("facts", pa.Table.from_pylist(facts, schema=FACTS))
+        database.connection.register("facts", facts_of(facts))
         database.connection.register("pairs", pa.Table.from_pylist(pairs, schema=schema))
-        known = involved(database, by, (), min(threshold, floor))
+        known = involved(database, by, ("oldest",), min(threshold, floor))
     by_id = {d["id"]: d for d in documents}
     ours = [by_id[name] for name in known.facts["id"].to_pylist()]
     standing = Standing(
         *(np.array([d[flag] for d in ours], np.bool_) for flag in ("ineligible", "late")),
         np.array([d["held"] for d in ours], np.uint8),
     )
-    return known, standing, decide(known, standing, by, threshold, floor)
+    return known, standing, decide(known, standing, by, threshold, floor, is_metric=is_metric)
+
+
+@pytest.mark.parametrize(("third", "is_metric"), [("2023-06", True), ("2022-05", False)])
+def test_a_third_document_proves_nothing(tmp_path, third, is_metric):
+    """Neither one of a snapshot that the two know nothing of, nor if similarity is no metric."""
+    documents = [
+        {"id": name, "place": place, "digest": None, "text": None, "url": None}
+        | {"ineligible": False, "late": False, "held": NO_SIDE, "snapshot": snapshot}
+        for place, (name, snapshot) in enumerate([("a", "2022-05"), ("b", "2022-05"), ("c", third)])
+    ]
+    alike = {frozenset(pair): 0.95 for pair in ("ac", "bc")}
+    *_, found = decided(tmp_path, documents, alike, ("near",), is_metric=is_metric)
+    assert found.kept.tolist() == [-1, -1, 0]
 
 
 def test_who_comes_last_goes_for_that(tmp_path):

@@ -3,16 +3,16 @@
 from dataclasses import asdict
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from lc_assets.builds.settings.documents import RemovalSettings
 from lc_assets.errors import BadInput
 from lc_assets.stages.deduplication.deciding import NO_SIDE, Standing, decide, involved
-from lc_assets.stages.deduplication.facts import FACTS
+from lc_assets.stages.deduplication.facts import NO_PAIRS
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.removal_lines import removed_lines
 from lc_assets_tests.reference.preferences import Candidate, ranked, why
+from lc_assets_tests.stages.deduplication.test_deciding import facts_of
 
 OLD = Candidate(id="b", number=0, source="crawl", date="2014-05-01", n_chars=500, perplexity=None)
 NEW = Candidate(id="c", number=1, source="books", date="2023-05-01", n_chars=400, perplexity=250.0)
@@ -41,8 +41,8 @@ def test_who_stays_and_why(tmp_path, words, stays, why_rather_than_old):
         assert why(prefer, stays, OLD) == why_rather_than_old
     lines = [asdict(found) | {"text_high": 1, "text_low": 2} for found in (OLD, NEW, UNDATED)]
     with queries(tmp_path / "duckdb") as database:
-        database.connection.register("facts", pa.Table.from_pylist(lines, schema=FACTS))
-        database.do("CREATE VIEW pairs AS SELECT '' AS a, '' AS b, 1.0 AS similarity WHERE false")
+        database.connection.register("facts", facts_of(lines))
+        database.do(f"CREATE VIEW pairs AS {NO_PAIRS}")
         known = involved(database, ("text",), prefer, 0.8)
     standing = Standing(*np.zeros((2, 3), np.bool_), np.full(3, NO_SIDE, np.uint8))
     decided = decide(known, standing, ("text",), 0.8)

@@ -63,24 +63,13 @@ def expected_removed(documents, pairs, *, threshold, prefer, by=tuple(REASONS)):
                     groups.setdefault(keys[kind](standing[name]), []).append(name)
             for kept, *others in groups.values():
                 drop(others, kept, reason)
-    first = {}
-    for document in documents:
-        first.setdefault(text_key(document["text"]), document["id"])
-    text_of = {d["id"]: first[text_key(d["text"])] for d in documents}
-    alike = {frozenset(pair) for pair, found in pairs.items() if found >= threshold}
-    kept_texts = {}
+    alike, kept = {frozenset(pair) for pair, found in pairs.items() if found >= threshold}, []
     for name in order:
         if name in standing:
-            text = text_of[name]
-            near = [
-                kept
-                for other, kept in kept_texts.items()
-                if other == text or frozenset((other, text)) in alike
-            ]
-            if near:
+            if near := [other for other in kept if frozenset((other, name)) in alike]:
                 drop([name], near[0], "near duplicate")
             else:
-                kept_texts[text] = name
+                kept.append(name)
     return removed
 
 
@@ -99,6 +88,40 @@ def test_everything_is_as_by_comparing_all_with_all(tmp_path, seed, prefer):
     assert found.removed == expected
     assert {d["id"] for d in found.documents} == {d["id"] for d in documents} - expected.keys()
     assert found.counts.seen == len(documents)
+
+
+@pytest.mark.parametrize("prefer", [("oldest",), ("newest",), ("longest",)])
+@pytest.mark.parametrize("exact", [(), ("url",)])
+def test_of_many_similar_ones_one_is_kept(tmp_path, exact, prefer):
+    """Whichever is preferred, not only one that all were compared with."""
+    draw, text = drawing(1), words(drawing(2), 1000)
+    documents = [
+        {"id": f"d{number}", "date_download": f"20{draw.randrange(10, 30)}"}
+        | {"text": " ".join([*text[:number], f"x{number}" * (1 + number % 7), *text[number + 1 :]])}
+        for number in range(80)
+    ]
+    source = write(tmp_path / "in.jsonl", documents)
+    found = deduplicate([source], tmp_path / "out", exact=exact, prefer=prefer)
+    assert len(found.pairs) < 80 * 79 / 2
+    assert [document["id"] for document in found.documents] == found_first(prefer, documents)
+
+
+def found_first(prefer, documents):
+    known = [
+        Candidate(id=d["id"], number=0, date=d["date_download"], n_chars=len(d["text"]))
+        for d in documents
+    ]
+    return [ranked(prefer, known)[0].id]
+
+
+@pytest.mark.parametrize("exact", [(), ("url",), ("digest", "url")])
+def test_short_texts_have_exact_rules_only_and_no_date_comes_last(tmp_path, exact):
+    texts = ["a few words", "a few words", *[" ".join(words(drawing(3), 40))] * 2]
+    documents = [{"id": f"d{number}", "text": text} for number, text in enumerate(texts)]
+    documents[3]["date_download"] = "2023"
+    source = write(tmp_path / "in.jsonl", documents)
+    found = deduplicate([source], tmp_path / "out", exact=exact, prefer=("oldest",))
+    assert found.removed == {"d2": ("near duplicate", "d3", "older: 2023 rather than no date")}
 
 
 def test_documents_are_written_with_all_their_fields(tmp_path):
