@@ -9,8 +9,10 @@ in `formats.parquet.pages`.
 """
 
 import contextlib
+import os
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,7 +22,7 @@ import pyarrow.parquet as pq
 from lc_assets.errors import CorruptFile
 from lc_assets.foreign_errors import NOT_PARQUET
 from lc_assets.formats.parquet.footer import FIXED_STRING, STRING, Chunk, Footer, read_footer
-from lc_assets.formats.parquet.pages import MOST_PAGE_BYTES, Pages, ReadAt, walk
+from lc_assets.formats.parquet.pages import MOST_PAGE_BYTES, Pages, ReadAt, strings_of, walk
 from lc_assets.formats.unpacking import Allowance
 
 ROW_BYTES = 256
@@ -250,6 +252,30 @@ def batches_of(
     release(n_bytes)
     while found:
         yield found.popleft()
+
+
+def rows_of(
+    path: Path, file: pq.ParquetFile, group: int, rows: Sequence[int], columns: Sequence[str]
+) -> pa.RecordBatch:
+    """Some ascending rows of a row group of an open table, whose footer is checked. Of its texts, a
+    column of strings that is the last, only pages are decompressed that hold one of these.
+    """
+    *others, name = columns
+    read, wanted = (
+        partial(file.read_row_group, group, use_threads=False),
+        pa.array(rows, pa.int64()),
+    )
+    arrays = [column.take(wanted) for column in read(columns=others).columns]
+    with path.open("rb") as stream, _naming(path):
+        chunks = read_footer(stream).groups[group]
+        (chunk,) = (chunk for chunk in chunks if chunk.leaf.name == name)
+        strings = strings_of(lambda at, n: os.pread(stream.fileno(), n, at), chunk, rows)
+    if strings is None:
+        arrays.append(read(columns=[name])[name].take(wanted))
+    else:
+        arrays.append(pa.chunked_array([array.view(pa.string()) for array in strings]))
+    (batch,) = pa.table(arrays, [*others, name]).combine_chunks().to_batches()
+    return batch
 
 
 def release(n_bytes: int) -> None:

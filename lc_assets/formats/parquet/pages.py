@@ -1,5 +1,5 @@
-"""The pages of a column chunk: their headers, and the memory that decoding a number of rows may
-take.
+"""The pages of a column chunk: their headers, the memory that decoding a number of rows may take,
+and the strings of some rows.
 
 Parsing a header takes about ten microseconds, reading its page a thousand. Pages of
 strings stored by the differences of their lengths (DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY) state
@@ -11,7 +11,8 @@ The number of rows per batch is chosen in `formats.parquet.opening`.
 Source: ``Encodings.md`` and ``parquet.thrift`` of apache/parquet-format.
 """
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ _FIRST_BYTES = 256
 """Headers with statistics of short strings are shorter."""
 
 _DATA, _INDEX, _DICTIONARY, _DATA_2 = range(4)
+_PLAIN = 0
 _DICTIONARY_INDICES = (2, 8)
 DELTA_LENGTH_STRINGS = 6
 DELTA_STRINGS = 7
@@ -120,6 +122,47 @@ def walk(read_at: ReadAt, chunk: Chunk, *, most_longest: int) -> Pages:
                 sizes.append((page.n_values, page.unpacked))
         at += page.packed
     return Pages(chunk, sizes, longest, has_lengths)
+
+
+def strings_of(read_at: ReadAt, chunk: Chunk, rows: Sequence[int]) -> list[pa.Array] | None:
+    """The strings of some ascending rows of a chunk, as bytes, an array for each page that holds
+    any; others are not decompressed.
+
+    Returns:
+        None where the chunk is not as texts are written here: plain, in pages of the first version,
+        one string in each row.
+
+    Raises:
+        CorruptFile: when a page is invalid; does not name the file.
+    """
+    found, row, at, end = list[pa.Array](), 0, chunk.start, chunk.start + chunk.n_bytes
+    while row < chunk.n_rows:
+        page, at = _read_page(read_at, at, end)
+        own = rows[bisect_left(rows, row) : bisect_left(rows, row + page.n_values)]
+        if (page.kind, page.encoding) != (_DATA, _PLAIN) or not chunk.leaf.is_optional:
+            return None
+        if own:
+            content = _plain(read_at(at, page.packed), chunk.codec, page.unpacked)
+            begin = 4 + int.from_bytes(content[:4], "little")
+            levels, run = bytes(content[4:begin]), page.n_values << 1
+            if levels[-1:] != b"\1" or varint(levels, 0) != (run, len(levels) - 1):  # of nulls
+                return None
+            strings = _plain_strings(memoryview(content), begin, [place - row for place in own])
+            found.append(pa.array(strings, pa.binary()))
+        row, at = row + page.n_values, at + page.packed
+    return found
+
+
+def _plain_strings(content: memoryview, at: int, places: Sequence[int]) -> Iterator[memoryview]:
+    """Some of the strings that lie one behind the other, each after its length."""
+    number = 0
+    for place in places:
+        while number <= place:
+            begin = at + 4
+            at = begin + int.from_bytes(content[at:begin], "little")
+            number += 1
+        _require(at <= len(content), "strings that are cut short")
+        yield content[begin:at]
 
 
 def _read_page(read_at: ReadAt, at: int, end: int) -> tuple[_Page, int]:
@@ -222,12 +265,12 @@ def _lengths_end(content: bytes, at: int, n_values: int) -> int:
     return at
 
 
-def _plain(content: bytes, codec: int, unpacked: int) -> bytes:
+def _plain(content: bytes, codec: int, unpacked: int) -> bytes | memoryview:
     if codec == _NOT_COMPRESSED:
         return content
     _require(codec in _CODECS, f"strings of an encoding that is not read under compression {codec}")
     with library_errors_as_corrupt_file("a page", "does not decompress", system_errors_too=True):
-        return bytes(pa.Codec(_CODECS[codec]).decompress(content, unpacked, asbytes=True))
+        return memoryview(pa.Codec(_CODECS[codec]).decompress(content, unpacked)).cast("B")
 
 
 def _widest(sizes: Sequence[tuple[int, int]], n_values: int) -> int:

@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 from lc_assets import arrow_compute as pc
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.builds.inputs import made_from
-from lc_assets.builds.lookups import read_some
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.stage import (
     THIS_AND_OLDER,
@@ -56,8 +55,7 @@ from lc_assets.stages.deduplication.verification import VERIFIED, Part, compared
 from lc_assets.stages.tokens.tokenized_text import (
     privacy_of,
     privacy_params,
-    text_columns,
-    tokenized_text,
+    read_texts,
 )
 from lc_assets.text.duplicates.clusters import Measure, Numbers
 from lc_assets.text.duplicates.grams import Hashes
@@ -67,6 +65,8 @@ from lc_assets.text.duplicates.keys import (
     jaccard,
     shingle_hashes,
 )
+from lc_assets.text.texts import parts
+from lc_assets.tokens.tokenizers import n_characters
 from lc_assets.vocabulary import Shard, parse_document_id
 
 NEAR_PAIRS = pa.schema(
@@ -263,12 +263,12 @@ def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, tuple[Hashes,
         filtered = check_input.inputs.get(f"filtered_documents/{shard.snapshot}")
         name = f"{shard.name}{DOCUMENTS_SUFFIX}"
         if filtered is not None and (path := filtered.only(name) / name).is_file():
-            named = enumerate(read_table(path, ["id"])["id"].to_pylist())
-            places = [place for place, document in named if document in ids]
-            for line in read_some(path, places, ["id", *text_columns(privacy)]):
-                text = tokenized_text(line, privacy).text
-                hashes = shingle_hashes(text, shingles.size, shingles.of)
-                found[line["id"]] = hashes, len(text)
+            only = np.asarray(pc.is_in(read_table(path, ["id"])["id"], pa.array(ids, pa.string())))
+            for texts in read_texts(path, ["id"], privacy, only):
+                names = texts.lines["id"].to_pylist()
+                for name, text in zip(names, parts(*texts.tokenized), strict=True):
+                    hashes = shingle_hashes(text.tobytes(), shingles.size, shingles.of)
+                    found[name] = hashes, n_characters(text.tobytes())
     return found
 
 

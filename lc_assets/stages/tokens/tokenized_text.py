@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lc_assets.arrays import Booleans, Bytes, Int64s
 from lc_assets.builds.recipe import Recipe, plain
@@ -20,7 +21,7 @@ from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.table_writer import GROUP_BYTES
 from lc_assets.builds.tables import in_utf8, opened_table, require_columns
 from lc_assets.execution.containment import at_documents
-from lc_assets.formats.parquet.opening import BYTES_TOGETHER, batches_of
+from lc_assets.formats.parquet.opening import BYTES_TOGETHER, batches_of, rows_of
 from lc_assets.formats.unpacking import require_small
 from lc_assets.text.privacy.replacing import Replaced, replace_personal
 
@@ -80,30 +81,42 @@ def read_texts(
         path: the table.
         columns: those that are wanted beside the texts.
         privacy: what is replaced in a text before it is tokenized.
-        only: ``(lines,)``, which of the documents are wanted; by default all.
+        only: ``(lines,)``, which of the documents are wanted; by default all. Only pages that hold
+            one are decompressed.
 
     Raises:
         CorruptFile: as `lc_assets.builds.tables.read_lines`.
     """
-    number = 0
     with opened_table(path) as file:
         read = list(dict.fromkeys([*columns, *text_columns(privacy)]))
         require_columns(file.schema_arrow, read, path)
-        for group in range(file.num_row_groups):
-            require_small(file.metadata.row_group(group).total_byte_size - GROUP_BYTES)
-            for batch in batches_of(file, group, None, read):
-                wanted, places = batch, np.arange(number, number + batch.num_rows)
-                if only is not None:
-                    wanted = batch.filter(pa.array(only[places]))
-                    places = places[only[places]]
-                column = in_utf8(wanted.select(["raw_content"]), "raw_content")["raw_content"]
-                for start, stop in ranges_together(_utf8_of(column)[1]):
-                    for some in at_documents(places[start:stop].tolist()):
-                        lines = wanted[start:stop][some]
-                        raw = _utf8_of(column[start:stop][some])
-                        tokenized = _tokenized(lines, privacy) if privacy.replace else raw
-                        yield SomeTexts(lines.select(list(columns)), raw, tokenized)
-                number += batch.num_rows
+        for places, lines in _lines_of(path, file, read, only):
+            column = in_utf8(lines.select(["raw_content"]), "raw_content")["raw_content"]
+            for start, stop in ranges_together(_utf8_of(column)[1]):
+                for some in at_documents(places[start:stop].tolist()):
+                    found = lines[start:stop][some]
+                    raw = _utf8_of(column[start:stop][some])
+                    tokenized = _tokenized(found, privacy) if privacy.replace else raw
+                    yield SomeTexts(found.select(list(columns)), raw, tokenized)
+
+
+def _lines_of(
+    path: Path, file: pq.ParquetFile, columns: Sequence[str], only: Booleans | None
+) -> Iterator[tuple[Int64s, pa.RecordBatch]]:
+    """Lines of an open table, some at a time, and their numbers."""
+    number = 0
+    for group in range(file.num_row_groups):
+        facts = file.metadata.row_group(group)
+        require_small(facts.total_byte_size - GROUP_BYTES)
+        places = np.arange(number, number := number + facts.num_rows)
+        if only is None:
+            for batch in batches_of(file, group, None, columns):
+                yield places[: batch.num_rows], batch
+                places = places[batch.num_rows :]
+        elif only[places].any():
+            rows = np.flatnonzero(only[places])
+            texts_last = sorted(columns, key="raw_content".__eq__)
+            yield places[rows], rows_of(path, file, group, rows.tolist(), texts_last)
 
 
 def _utf8_of(texts: pa.Array) -> tuple[Bytes, Int64s]:
