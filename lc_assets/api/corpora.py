@@ -52,6 +52,9 @@ NONE_HELD_OUT = GriddingSettings(heldout_fraction=0, row_tokens=1)
 """For documents of any length, all of which are trained on."""
 ANY_LANGUAGE = {"identify_language": False}
 """For what does not depend on the language of documents."""
+_TEXTS = replaced(ALL_DOCUMENTS["filtered_documents"], compression="none")
+UNCOMPRESSED = {"filtered_documents": _TEXTS}
+"""For texts that stand in a lake beside what is made of them."""
 
 
 def filter(  # noqa: A001 - read as `lc_assets.filter`
@@ -195,6 +198,7 @@ def deduplicate(
             NearDuplicateSettings(), near=NEAR in by, evidence_floor=floor, measure=measure
         ),
         "removed_documents": removal,
+        **UNCOMPRESSED,
         "clean_documents": replaced(CleanDocumentsSettings(wanted=True), paragraphs=paragraphs),
     }
     return build_over(inputs, out, "clean_documents", settings, **ANY_LANGUAGE, **reading)
@@ -222,7 +226,7 @@ def decontaminate(
     """
     if not search.against:
         raise BadInput("name evaluation sets or a held-out corpus: against")
-    settings = {"contaminated_documents": search}
+    settings = {"contaminated_documents": search, **UNCOMPRESSED}
     return build_over(inputs, out, "clean_documents", settings, **ANY_LANGUAGE, **reading)
 
 
@@ -304,10 +308,9 @@ def tokenize_each(
 
 def _tokenizing(inputs: Paths, out: Path, settings: TokenizingSettings, **how: Any) -> BuildContext:
     settings = structs.replace(settings, tokenizer=located(settings.tokenizer))
-    texts = replaced(ALL_DOCUMENTS["filtered_documents"], compression="none")
-    sections = {"token_documents": settings, "token_grid": NONE_HELD_OUT}
+    sections = {"token_documents": settings, "token_grid": NONE_HELD_OUT, **UNCOMPRESSED}
     how |= {} if settings.privacy.replace else ANY_LANGUAGE
-    return prepare(inputs, out, {**sections, "filtered_documents": texts}, **how)
+    return prepare(inputs, out, sections, **how)
 
 
 def pack(
@@ -340,9 +343,5 @@ def pack(
             f"{tokenizer} has no end of text to end documents with: pass --no-eod, or "
             "append_eod=False"
         )
-    sections = {
-        "packed_rows": settings,
-        "token_documents": tokens,
-        "token_grid": NONE_HELD_OUT,
-    }
+    sections = {"packed_rows": settings, "token_documents": tokens, "token_grid": NONE_HELD_OUT}
     return build_over(inputs, out, "packed_rows", sections, **reading)

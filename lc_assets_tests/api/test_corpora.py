@@ -120,9 +120,10 @@ def test_tokens_are_the_tokenizers(corpus, tmp_path):
     ("command", "codec"),
     [
         (lc.tokenize, "UNCOMPRESSED"),
+        (lc.deduplicate, "UNCOMPRESSED"),
         (partial(lc.filter, quantiles={"mean_word_length:raw": (0, 0.5)}), "ZSTD"),
     ],
-    ids=["tokenize", "filter"],
+    ids=["tokenize", "deduplicate", "filter"],
 )
 def test_texts_are_compressed_where_they_are_the_output(corpus, tmp_path, command, codec):
     (built,) = command(corpus, tmp_path / "out", workers=1)["filtered_documents"]

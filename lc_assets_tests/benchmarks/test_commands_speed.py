@@ -80,6 +80,7 @@ def removed(path, out):
         "document_signatures": SignatureSettings(signatures="fast"),
         "removed_documents": RemovalSettings(exact=("digest", "text", "url"), prefer=("newest",)),
         "near_duplicate_pairs": NearDuplicateSettings(),
+        **corpora.UNCOMPRESSED,
     }
     how = {**corpora.ANY_LANGUAGE, "workers": 1}
     return files.build_over(path, out, "removed_documents", sections, **how)
@@ -91,7 +92,8 @@ def tokenized(path, out):
 
 
 def signed(path, out):
-    sections = {"document_signatures": SignatureSettings(signatures="computed")}
+    signatures = SignatureSettings(signatures="computed")
+    sections = {"document_signatures": signatures, **corpora.UNCOMPRESSED}
     how = {**corpora.ANY_LANGUAGE, "workers": 1}
     return files.build_over(path, out, "document_signatures", sections, **how)
 

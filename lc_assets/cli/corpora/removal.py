@@ -125,7 +125,7 @@ def minhash(
     Example: lc minhash documents minhash --workers 2
     """
     signatures = SignatureSettings(signatures="fast" if fast else "computed")
-    sections = {"document_signatures": signatures}
+    sections = {"document_signatures": signatures, **api.UNCOMPRESSED}
     output = corpus.build("document_signatures", sections, **api.ANY_LANGUAGE)
     counts = output.counts
     signed = {name: counts.extra.get(name, 0) for name in (COMPUTED, TOO_SHORT)}
