@@ -60,8 +60,8 @@ def dedup(
     """Remove duplicates by digest, text, address and shingles; near ones are compared first.
 
     OUT is a lake: `clean_documents` holds the documents that are left, `near_duplicate_pairs` and
-    `removed_documents` the evidence. Running it again with another threshold or with more IN reuses
-    what was computed.
+    `removed_documents` the evidence, `filtered_documents` all texts, uncompressed. Another threshold
+    or more IN reuse what was computed.
 
     Example: lc dedup crawl out --threshold 0.8
     """
@@ -119,8 +119,9 @@ def minhash(
     """Compute the MinHash signature of every document: 128 numbers that similar documents share, in
     bands as RedPajama-V2 publishes them.
 
-    OUT is a lake: `document_signatures` holds a table per file. The signatures are bit for bit
-    those of RedPajama-V2, unless --fast. A text of fewer than 13 words has none, but null.
+    OUT is a lake: `document_signatures` holds a table per file, `filtered_documents` the texts,
+    uncompressed. The signatures are bit for bit those of RedPajama-V2, unless --fast. A text of
+    fewer than 13 words has none.
 
     Example: lc minhash documents minhash --workers 2
     """
@@ -168,7 +169,8 @@ def decontaminate(
     """Remove the documents that contain evaluation items, found by their 13-grams.
 
     OUT is a lake: `clean_documents` holds the documents that are left, `contaminated_documents` the
-    evidence (document × item) and a line per item. IN may be the OUT of another command.
+    evidence (document × item) and a line per item, `filtered_documents` all texts, uncompressed. IN
+    may be another command's OUT.
 
     Example: lc decontaminate corpus cleaned --against evals --mode any
     """
