@@ -60,8 +60,8 @@ def dedup(
     """Remove duplicates by digest, text, address and shingles; near ones are compared first.
 
     OUT is a lake: `clean_documents` holds the documents that are left, `near_duplicate_pairs` and
-    `removed_documents` the evidence, `filtered_documents` all texts, uncompressed. Another threshold
-    or more IN reuse what was computed.
+    `removed_documents` the evidence, `filtered_documents` all texts, uncompressed. Another
+    threshold or more IN reuse what was computed.
 
     Example: lc dedup crawl out --threshold 0.8
     """

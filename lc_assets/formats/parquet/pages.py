@@ -228,7 +228,7 @@ def _require_lengths(content: bytes, page: _Page, chunk: Chunk) -> None:
         raise CorruptFile("holds lengths of strings that are cut short") from error
 
 
-def _values(content: bytes, page: _Page, chunk: Chunk) -> bytes:
+def _values(content: bytes, page: _Page, chunk: Chunk) -> bytes | memoryview:
     """The values of a page, after its levels."""
     if page.kind == _DATA_2:
         codec = chunk.codec if page.is_packed else _NOT_COMPRESSED
@@ -239,7 +239,7 @@ def _values(content: bytes, page: _Page, chunk: Chunk) -> bytes:
     return plain[at:]
 
 
-def _lengths_end(content: bytes, at: int, n_values: int) -> int:
+def _lengths_end(content: bytes | memoryview, at: int, n_values: int) -> int:
     """Where a stream of delta-encoded numbers ends; it may have at most ``n_values``."""
     block, at = varint(content, at)
     n_parts, at = varint(content, at)

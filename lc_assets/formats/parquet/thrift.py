@@ -101,7 +101,7 @@ def _integer(content: bytes, at: int) -> tuple[int, int]:
     return (number >> 1) ^ -(number & 1), at
 
 
-def varint(content: bytes, at: int) -> tuple[int, int]:
+def varint(content: bytes | memoryview, at: int) -> tuple[int, int]:
     """Read a number of up to 70 bits, the lowest first; return it, and where it ends."""
     number = shift = 0
     while True:
