@@ -275,6 +275,15 @@ def test_a_fast_tokenizer_that_is_wrong_is_replaced_by_the_reference(tmp_path, m
     assert ids_in(folder / "a") == [encode(text) for text in texts]
 
 
+@pytest.mark.parametrize(("number", "is_seen"), [(3, 1), (16, 1), (17, 0), (64, 1)])
+def test_ever_fewer_documents_are_compared(tmp_path, monkeypatch, number, is_seen):
+    """The first four, then those whose numbers are powers of four."""
+    fast_is(monkeypatch, Wrong("wrong", [1]))
+    texts = ["wrong" if n == number else "right" for n in range(66)]
+    _, counts = tokenize(corpus(tmp_path / "a.jsonl", texts), tmp_path / "out")
+    assert counts.extra[BY_REFERENCE] == is_seen
+
+
 def test_an_id_above_the_dtype_is_an_error_and_nothing_is_published(tmp_path, monkeypatch):
     """Megatron would store another id."""
     fast_is(monkeypatch, Wrong("wrong", [65_536]))
