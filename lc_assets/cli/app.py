@@ -68,17 +68,18 @@ MEGATRON_COMMANDS = {
 }
 
 
-class OneFieldCommand(TyperCommand):
-    """A command that refuses an option that names a field, such as ``--text-field``, when it is
-    given twice: the first field would be ignored silently. Of other options the last one counts.
+class OneValueCommand(TyperCommand):
+    """A command that refuses an option of one value, such as ``--source``, when it is given twice:
+    the first value would be ignored silently.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments."""
         _, _, given = self.make_parser(ctx).parse_args(args=[*args])
         for one in given:
-            if (one.name or "").endswith("_field") and given.count(one) > 1:
-                raise typer.BadParameter("given twice; it takes one field", ctx, one)
+            is_single = getattr(one, "is_flag", None) is False and not one.multiple
+            if is_single and given.count(one) > 1:
+                raise typer.BadParameter("given twice; it takes one value", ctx, one)
         return super().parse_args(ctx, args)
 
 
@@ -101,7 +102,7 @@ class LazyCommand(TyperCommand):
             add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
         )
         single.command(
-            self.name, cls=OneFieldCommand, help=words, epilog=f"\b\nExample: {example}"
+            self.name, cls=OneValueCommand, help=words, epilog=f"\b\nExample: {example}"
         )(with_reports(with_options(function)))
         return typer.main.get_command(single)
 

@@ -148,11 +148,12 @@ def test_what_is_not_there_is_one_sentence_and_2(lc, tmp_path):
     assert said.err.splitlines() == [f"{tmp_path}/nowhere: nothing is there"]
 
 
-def test_a_field_given_twice_is_refused(lc, tmp_path):
-    """Else the first field would be dropped without a word."""
-    said = lc("tokenize", tmp_path, tmp_path, "--text-field", "title", "--text-field", "body")
+@pytest.mark.parametrize("option", ["--source", "--rules", "--text-field"])
+def test_what_takes_one_value_and_is_given_two_is_refused(lc, option):
+    """Else the first source, rules or field would be dropped without a word."""
+    said = lc("build", "--lake", "lake", "--source", "corpus", option, "title", option, "body")
     assert said.code == 2
-    assert "'--text-field': given twice; it takes one field" in said.err
+    assert f"'{option}': given twice; it takes one value" in said.err
 
 
 def test_what_is_broken_is_one_sentence_and_1(lc, tmp_path):
