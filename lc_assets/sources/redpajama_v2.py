@@ -36,14 +36,14 @@ def part_path(part: str, shard: Shard) -> str:
     return PARTS[part].format(shard.tag)
 
 
-def listing_path(snapshot: SnapshotId, language: str, *, tail: bool = False) -> str:
-    """Path of the listing of one language of a snapshot: head and middle together, or the tail.
+def listing_path(snapshot: SnapshotId, language: str) -> str:
+    """Path of the listing of one language of a snapshot: head and middle together.
 
     >>> from lc_assets.vocabulary import parse_snapshot
     >>> listing_path(parse_snapshot("2023-06"), "en")
     'listings/en-2023-06-head_middle.txt'
     """
-    return f"listings/{language}-{snapshot}-{'tail' if tail else 'head_middle'}.txt"
+    return f"listings/{language}-{snapshot}-head_middle.txt"
 
 
 def listed_snapshots(root: Path) -> set[str]:

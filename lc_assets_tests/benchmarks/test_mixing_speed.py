@@ -6,6 +6,7 @@ The comparisons with Megatron are marked ``network``: they need its package
 """
 
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,18 +19,13 @@ from lc_assets.mixing.cache_names import Launch, Sources
 from lc_assets.mixing.gpt_index import build_gpt_index, sample_index
 from lc_assets.mixing.shuffling import shuffle
 from lc_assets.stages.megatron.caching import build_cache, look_at_cache
+from lc_assets_tests.benchmarks.timing import cpu_seconds
 from lc_assets_tests.megatron_peer import Peer, digest, interpreter
 from lc_assets_tests.reference import mixing as reference
 from lc_assets_tests.reference.gpt_index import slow_gpt_index
 
 ENDLESS = 2**62
-
-
-def cpu_seconds(work):
-    """CPU seconds of a call, and what it returned."""
-    begun = time.process_time()
-    found = work()
-    return time.process_time() - begun, found
+once = partial(cpu_seconds, rounds=1)
 
 
 def weights_of(kind, rng):
@@ -64,8 +60,8 @@ def test_a_blend_against_the_plain_way(kind, floor, compiled_once):
     """Nanoseconds per sample; the plain way is NumPy, one sample after the other."""
     weights = weights_of(kind, np.random.default_rng(1))
     limits = np.full(len(weights), ENDLESS, np.int64)
-    fast, found = cpu_seconds(lambda: _drawn(weights, limits, 1_000_000))
-    slow, wanted = cpu_seconds(lambda: reference.blend(weights, limits, 20_000))
+    fast, found = once(lambda _: _drawn(weights, limits, 1_000_000))
+    slow, wanted = once(lambda _: reference.blend(weights, limits, 20_000))
     np.testing.assert_array_equal(found[0][:20_000], wanted[0])
     np.testing.assert_array_equal(found[1][:20_000], wanted[1])
     ratio = slow * 50 / fast
@@ -79,9 +75,9 @@ def test_a_blend_against_the_plain_way(kind, floor, compiled_once):
 def test_a_blend_of_everything_against_the_plain_way(compiled_once):
     """1,000 sources of different sizes."""
     sizes = np.random.default_rng(1).integers(200, 1_800, 1000)
-    fast, found = cpu_seconds(lambda: blend_all(sizes.tolist()))
+    fast, found = once(lambda _: blend_all(sizes.tolist()))
     weights = sizes / float(sizes.sum())
-    slow, wanted = cpu_seconds(lambda: reference.blend(weights, sizes.astype(np.int64), 20_000))
+    slow, wanted = once(lambda _: reference.blend(weights, sizes.astype(np.int64), 20_000))
     np.testing.assert_array_equal(found[0][:20_000], wanted[0])
     size = int(sizes.sum())
     ratio = slow / 20_000 / (fast / size)
@@ -96,10 +92,8 @@ def test_a_gpt_index_against_the_plain_walk():
     """Samples per CPU second, 3 epochs of 2,000 documents."""
     lengths = np.random.default_rng(1).integers(0, 400, 2_000)
     settings = {"sequence_length": 64, "seed": 1, "n_samples": int(2.3 * lengths.sum()) // 64}
-    fast, index = cpu_seconds(lambda: build_gpt_index(lengths, **settings))
-    slow, (order, begins, served) = cpu_seconds(
-        lambda: slow_gpt_index(lengths.tolist(), **settings)
-    )
+    fast, index = once(lambda _: build_gpt_index(lengths, **settings))
+    slow, (order, begins, served) = once(lambda _: slow_gpt_index(lengths.tolist(), **settings))
     assert (index.document_index.tolist(), index.shuffle_index.tolist()) == (order, served)
     assert list(map(tuple, index.sample_index.tolist())) == begins
     print(
@@ -113,8 +107,8 @@ def test_a_shuffle_and_a_walk_against_numpys(compiled_once):
     """Two million documents: `RandomState.shuffle`, and the binary search."""
     lengths = np.random.default_rng(1).integers(100, 1500, 2_000_000).astype(np.int32)
     order, wanted = np.arange(len(lengths), dtype=np.int32), np.arange(len(lengths), dtype=np.int32)
-    fast, _ = cpu_seconds(lambda: shuffle(order, np.random.RandomState(7)))
-    slow, _ = cpu_seconds(lambda: np.random.RandomState(7).shuffle(wanted))
+    fast, _ = once(lambda _: shuffle(order, np.random.RandomState(7)))
+    slow, _ = once(lambda _: np.random.RandomState(7).shuffle(wanted))
     np.testing.assert_array_equal(order, wanted)
     each = 1e9 / len(order)
     print(
@@ -123,8 +117,8 @@ def test_a_shuffle_and_a_walk_against_numpys(compiled_once):
     )
     assert slow > 2 * fast
     n_tokens = int(lengths.sum())
-    fast, found = cpu_seconds(lambda: sample_index(lengths, order, 4096, n_tokens))
-    slow, searched = cpu_seconds(lambda: reference.sample_index(lengths, order, 4096, n_tokens))
+    fast, found = once(lambda _: sample_index(lengths, order, 4096, n_tokens))
+    slow, searched = once(lambda _: reference.sample_index(lengths, order, 4096, n_tokens))
     np.testing.assert_array_equal(found, searched)
     print(
         f"\nwalk over {len(order):,}: {fast * each:.1f} ns a document, search {slow * each:.1f}, "
@@ -150,7 +144,7 @@ def test_a_blend_against_megatrons(kind, floor, megatron, compiled_once):
     size = 3_000_000
     answer = megatron.ask(ask="blend", weights=weights.tolist(), size=size)
     again = normalise(normalise(weights.tolist()).tolist())
-    fast, found = cpu_seconds(lambda: blend(again, size))
+    fast, found = once(lambda _: blend(again, size))
     assert [digest(array) for array in found] == [
         answer["dataset_index"],
         answer["dataset_sample_index"],
@@ -169,7 +163,7 @@ def test_a_blend_of_everything_against_megatrons(megatron, compiled_once):
     """1,000 sources."""
     sizes = np.random.default_rng(1).integers(200, 1_800, 1000).tolist()
     answer = megatron.ask(ask="exhaustive", sizes=sizes)
-    fast, found = cpu_seconds(lambda: blend_all(sizes))
+    fast, found = once(lambda _: blend_all(sizes))
     assert [digest(array) for array in found] == [
         answer["dataset_index"],
         answer["dataset_sample_index"],
@@ -198,8 +192,8 @@ def test_a_gpt_index_against_megatrons(epochs, sequence_length, floor, megatron,
         sequence_length=sequence_length,
         n_samples=n_samples,
     )
-    fast, index = cpu_seconds(
-        lambda: build_gpt_index(
+    fast, index = once(
+        lambda _: build_gpt_index(
             lengths, sequence_length=sequence_length, seed=1234, n_samples=n_samples
         )
     )
@@ -236,10 +230,10 @@ def test_a_job_on_a_thousand_prefixes_starts_from_our_cache(
         split="98,2,0",
     )
     identity = {"class": "Mine", "path": "here"}
-    spent, _ = cpu_seconds(
-        lambda: build_cache(launch, {"mine": identity}, Path("cache"), executor=LocalExecutor())
+    spent, _ = once(
+        lambda _: build_cache(launch, {"mine": identity}, Path("cache"), executor=LocalExecutor())
     )
-    checked, entries = cpu_seconds(lambda: look_at_cache(launch, {"mine": identity}, Path("cache")))
+    checked, entries = once(lambda _: look_at_cache(launch, {"mine": identity}, Path("cache")))
     assert {entry.status for entry in entries} == {"found"}
     config = {
         "random_seed": 1234,

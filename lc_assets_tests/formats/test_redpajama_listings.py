@@ -70,4 +70,3 @@ def test_paths_are_the_published_ones():
         "minhash/2018-43/0042/fr_middle.minhash.parquet",
     ]
     assert listing_path(SNAPSHOT, "de") == "listings/de-2023-06-head_middle.txt"
-    assert listing_path(SNAPSHOT, "de", tail=True) == "listings/de-2023-06-tail.txt"

@@ -79,7 +79,7 @@ def _content_of_response(block: Block, options: ReadingOptions) -> PageContent:
     if block.record.record_type == WarcRecordType.revisit:
         raise NoPage("revisit")
     html = html_of(block, options.max_document_bytes)
-    content = page_content(html, options.quality, alt_texts=False)
+    content = page_content(html, options.quality)
     if content is None:
         raise NoPage("nested too deeply")
     if not content.text.strip():

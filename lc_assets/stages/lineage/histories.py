@@ -61,7 +61,7 @@ def removed_for(lake: Lake, identity: str) -> list[dict[str, Any]]:
     found = []
     for key in lake.keys("row_lineage"):
         index = lake.partition("row_lineage", key).current_summary()
-        lines = row_lineage.removal_lines(index, "kept_id", identity) if index else []
+        lines = row_lineage.removal_lines(index, identity) if index else []
         if index and lines:
             published = lake.require_input(index, "removed_documents")
             table = read_some(published.only(removals.TABLE) / removals.TABLE, lines)

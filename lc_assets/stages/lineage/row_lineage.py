@@ -101,23 +101,15 @@ def _indices(rows: pa.Table, decisions: pa.Table) -> dict[str, _Keys]:
 
 
 def _keys_of_removals(decisions: pa.Table) -> _Keys:
-    """Keys of excluded documents and of the documents kept instead, with their lines; ascending."""
-    gone, instead = (
-        np.flatnonzero(pc.not_equal(decisions[name], "")) for name in ("reason", "kept_id")
-    )
-    keys = np.concatenate(
-        [
-            _removed_keys(column, decisions[column].take(pa.array(lines)).to_pylist())
-            for column, lines in (("id", gone), ("kept_id", instead))
-        ]
-    )
-    places = np.concatenate([gone, instead]).astype(np.uint32)
-    order = np.lexsort((places, keys))
-    return keys[order], places[order]
+    """Keys of the documents kept instead of excluded ones, with the lines of these; ascending."""
+    lines = np.flatnonzero(pc.not_equal(decisions["kept_id"], ""))
+    keys = _kept_keys(decisions["kept_id"].take(pa.array(lines)).to_pylist())
+    order = np.argsort(keys, kind="stable")
+    return keys[order], lines[order].astype(np.uint32)
 
 
-def _removed_keys(column: str, values: Sequence[str]) -> UInt64s:
-    return keyed_u64(f"look up removals by {column}", seed=0, keys=values)
+def _kept_keys(names: Sequence[str]) -> UInt64s:
+    return keyed_u64("look up removals by kept_id", seed=0, keys=names)
 
 
 def rows_in(index: Published) -> KeyedTable:
@@ -125,12 +117,12 @@ def rows_in(index: Published) -> KeyedTable:
     return KeyedTable.of(index, RECORDS_FILE, ROW_INDEX)
 
 
-def removal_lines(index: Published, column: str, value: str) -> list[int]:
-    """Line numbers of the table of removed documents whose ``id`` or ``kept_id`` equals this value;
-    another value matches with probability 2⁻⁶⁴.
+def removal_lines(index: Published, kept: str) -> list[int]:
+    """Line numbers of the table of removed documents for which this one is kept; another id matches
+    with probability 2⁻⁶⁴.
     """
     keys = KeyIndex(index.only(f"{REMOVED_INDEX}_*.npy") / REMOVED_INDEX)
-    return keys.places(int(_removed_keys(column, [value])[0]))
+    return keys.places(int(_kept_keys([kept])[0]))
 
 
 def row_index(lake: Lake, grid: Published) -> Published | None:
@@ -189,7 +181,7 @@ STAGE = Stage(
         "Index of one snapshot's rows, from row to document and from document to rows, "
         "in milliseconds."
     ),
-    code_version="2",
+    code_version="3",
     reads={"token_grid": SAME_SNAPSHOT, "removed_documents": SAME_SNAPSHOT},
     params=lambda _, __: {},
     checks=(every_row_is_recorded, every_row_is_found_by_its_keys),

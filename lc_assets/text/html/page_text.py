@@ -34,16 +34,13 @@ class PageContent(NamedTuple):
     title: str
 
 
-def page_content(
-    html: str, quality: Quality = "fast", *, alt_texts: bool = True
-) -> PageContent | None:
-    """The text and the title of a page; None when the guard refuses it
-    (`lc_assets.text.html.guard`).
+def page_content(html: str, quality: Quality = "fast") -> PageContent | None:
+    """The text, without alternative texts of images, and the title of a page; None when the guard
+    refuses it (`lc_assets.text.html.guard`).
 
     Args:
         html: the page, decoded.
         quality: ``fast`` or ``high``; see the module.
-        alt_texts: whether to include the alternative texts of images; ``high`` never does.
 
     Raises:
         BadInput: when the quality is ``high`` and trafilatura is not installed.
@@ -68,9 +65,7 @@ def page_content(
     text = (
         _by_trafilatura(html)
         if quality == "high"
-        else extract_plain_text(
-            tree, preserve_formatting=True, main_content=True, alt_texts=alt_texts
-        )
+        else extract_plain_text(tree, preserve_formatting=True, main_content=True, alt_texts=False)
     )
     return PageContent(text, " ".join((title or "").split())[:TITLE_CHARS])
 
