@@ -24,6 +24,7 @@ Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``_IndexWrite
     ``_IndexReader``), unchanged in this from core 0.5 to 0.19.
 """
 
+import io
 import mmap
 import os
 import struct
@@ -80,17 +81,44 @@ class MegatronIndex:
         lengths: int32, tokens of each sequence.
         document_boundaries: int64, first sequence of each document, then the number of sequences.
         byte_offsets: int64, first byte of each sequence in the ``.bin``.
+        where: names the file in errors.
     """
 
     dtype: np.dtype[Any]
     lengths: Array
     document_boundaries: Array
     byte_offsets: Array
+    where: str
 
     @property
     def n_tokens(self) -> int:
         """Ids in the ``.bin``."""
         return int(self.lengths.sum(dtype=np.int64))
+
+    def places_in(self, document: int, start: int, stop: int) -> tuple[int, int]:
+        """First and last (exclusive) of ids ``start`` to ``stop`` (exclusive) of a document, of one
+        sequence, in the ``.bin``.
+
+        Raises:
+            BadInput: if there is no such document, or it has no such ids.
+        """
+        n_tokens = int(self.lengths[self.known(document)])
+        if not 0 <= start <= stop <= n_tokens:
+            raise BadInput(
+                f"{self.where}: document {document:,} has {n_tokens:,} tokens; requested "
+                f"{start:,} to {stop:,}"
+            )
+        first = int(self.byte_offsets[document]) // self.dtype.itemsize
+        return first + start, first + stop
+
+    def known(self, document: int) -> int:
+        """``document``, if there is one of this number; raises as `places_in`."""
+        if not 0 <= document < len(self.lengths):
+            raise BadInput(
+                f"{self.where}: there is no document {document:,}; it has {len(self.lengths):,}, "
+                "counted from 0"
+            )
+        return document
 
     def blocks(
         self, n_ids: int, start: int = 0, stop: int | None = None
@@ -170,7 +198,7 @@ def parse_idx(content: bytes | memoryview, where: str) -> MegatronIndex:
     problem = _problem(lengths, boundaries) or _wrong_offset(lengths, offsets, dtype)
     if problem:
         raise CorruptFile(f"{where}: {problem}")
-    return MegatronIndex(dtype, lengths, boundaries, offsets)
+    return MegatronIndex(dtype, lengths, boundaries, offsets, where)
 
 
 def is_plain(boundaries: Boundaries) -> bool:
@@ -264,10 +292,19 @@ def map_bytes(path: Path) -> Array:
     Raises:
         CorruptFile: if the file is missing or empty.
     """
+    with opened(path) as file:  # NumPy's would resolve the path: twice the time
+        if not os.fstat(file.fileno()).st_size:
+            raise CorruptFile(f"{path}: is empty, which Megatron never writes")
+        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+
+
+def opened(path: Path) -> io.FileIO:
+    """Open a file, to be read without a buffer.
+
+    Raises:
+        CorruptFile: if it is missing.
+    """
     try:
-        with path.open("rb") as file:  # NumPy's would resolve the path: twice the time
-            if not os.fstat(file.fileno()).st_size:
-                raise CorruptFile(f"{path}: is empty, which Megatron never writes")
-            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+        return path.open("rb", buffering=0)
     except FileNotFoundError as error:
         raise CorruptFile(f"{path}: is missing") from error

@@ -285,7 +285,7 @@ class MegatronReader:
         """Ids of one document from ``offset`` on, ``length`` of them or all that are left;
         Megatron's ``get``; raises as `read`.
         """
-        n_tokens = int(self.lengths[self._known(document)])
+        n_tokens = int(self.lengths[self.index.known(document)])
         return self.read(document, offset, n_tokens if length is None else offset + length)
 
     def read(self, document: int, start: int, stop: int) -> Array:
@@ -295,7 +295,7 @@ class MegatronReader:
             BadInput: if there is no such document, or it has no such ids.
             CorruptFile: if they do not match their checksums.
         """
-        return self.between(*self.places_in(document, start, stop))
+        return self.between(*self.index.places_in(document, start, stop))
 
     def between(self, first: int, end: int) -> Array:
         """Ids ``first`` to ``end`` (exclusive) of `ids`.
@@ -306,19 +306,6 @@ class MegatronReader:
         self.blocks.check(first, end)
         return self.ids[first:end]
 
-    def places_in(self, document: int, start: int, stop: int) -> tuple[int, int]:
-        """First and last (exclusive) of ids ``start`` to ``stop`` (exclusive) of a document in
-        `ids`; raises as `read`.
-        """
-        n_tokens = int(self.lengths[self._known(document)])
-        if not 0 <= start <= stop <= n_tokens:
-            raise BadInput(
-                f"{self.prefix}: document {document:,} has {n_tokens:,} tokens; requested "
-                f"{start:,} to {stop:,}"
-            )
-        first, _ = self.places(document, document + 1)
-        return first + start, first + stop
-
     def places(self, start: int, stop: int) -> tuple[int, int]:
         """First and last (exclusive) id of sequences ``start`` to ``stop`` (exclusive) in `ids`."""
         first, end = (
@@ -328,14 +315,6 @@ class MegatronReader:
             for at in (start, stop)
         )
         return first, end
-
-    def _known(self, document: int) -> int:
-        if not 0 <= document < len(self):
-            raise BadInput(
-                f"{self.prefix}: there is no document {document:,}; it has {len(self):,}, counted "
-                "from 0"
-            )
-        return document
 
 
 def _put_in_place(draft: Path, prefix: Path) -> None:

@@ -2,19 +2,18 @@
 map, ids occupy this process's memory once, not twice.
 """
 
+import io
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Array, Int64s
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.megatron.idx import bin_path
-from lc_assets.formats.megatron.indexed import MegatronReader
+from lc_assets.formats.megatron.idx import MegatronIndex, bin_path, opened, read_index
 
 GATHERING_THREADS = 4
 """Token files read at the same time; reading releases the GIL."""
@@ -49,12 +48,13 @@ def gather(
     bounds = np.searchsorted(codes[order], np.arange(len(shard.dictionary) + 1))
 
     def read(code: int) -> None:
-        reader = MegatronReader(tokens / shard.dictionary[code].as_py())
-        with bin_path(reader.prefix).open("rb", buffering=0) as stream:
+        prefix = tokens / shard.dictionary[code].as_py()
+        index = read_index(prefix)
+        with opened(bin_path(prefix)) as stream:
             if hasattr(os, "posix_fadvise"):  # rows are far apart: what follows one is not needed
                 os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
             for at in order[bounds[code] : bounds[code + 1]].tolist():
-                _read_stretch(reader, stream, int(document[at]), int(start[at]), into(at))
+                _read_stretch(index, stream, int(document[at]), int(start[at]), into(at))
 
     with ThreadPoolExecutor(GATHERING_THREADS, "lc-gather") as pool:
         for _ in pool.map(read, range(len(shard.dictionary))):
@@ -62,16 +62,18 @@ def gather(
 
 
 def _read_stretch(
-    reader: MegatronReader, stream: Any, document: int, start: int, parts: Sequence[Array]
+    index: MegatronIndex, stream: io.FileIO, document: int, start: int, parts: Sequence[Array]
 ) -> None:
-    stop = start + sum(map(len, parts))
-    first, _ = reader.places_in(document, start, stop)
-    stream.seek(first * reader.dtype.itemsize)
-    for part in parts:
-        ids = np.empty(len(part), reader.dtype)
-        if stream.readinto(ids.data) != ids.nbytes:
-            raise CorruptFile(
-                f"{bin_path(reader.prefix)}: ends within document {document:,}: it was cut off "
-                "after it was opened"
-            )
-        part[:] = ids
+    """Fill arrays, directly where their ids have as many bytes as the file's."""
+    first, end = index.places_in(document, start, start + sum(map(len, parts)))
+    is_same = all(part.itemsize == index.dtype.itemsize for part in parts)
+    rooms = parts if is_same else [np.empty(len(part), index.dtype) for part in parts]
+    into = [room.data for room in rooms]
+    n_read = os.preadv(stream.fileno(), into, first * index.dtype.itemsize)
+    if n_read != (end - first) * index.dtype.itemsize:
+        raise CorruptFile(
+            f"{stream.name}: ends within document {document:,}: it was cut off after it was opened"
+        )
+    if not is_same:
+        for part, ids in zip(parts, rooms, strict=True):
+            part[:] = ids

@@ -164,7 +164,8 @@ def _tasks(
 
 def write_rows(task: BandTask) -> Counts:
     """Write one block: its documents' tokens, each row rolled."""
-    plan = rows_of(task.folder, task.split).slice(task.block.start, len(task.block))
+    needed = ["token_shard", "document", "stretch", "shift"]
+    plan = rows_of(task.folder, task.split, needed).slice(task.block.start, len(task.block))
     rows = gather_rows(
         plan,
         task.tokens,
