@@ -2,8 +2,8 @@
 were one.
 
 The unit of decoding is a *band*: adjacent chunks that together contain the requested tokens of
-some rows (64 in a token grid). A band is one array (row, token), so a batch is one copy per band,
-for any number of chunks in its context: a row of 65,536 tokens would otherwise be 64 look-ups and
+some rows (64 in a token grid). A band is one array (row, token), so a row of the global order is
+one copy, for any number of chunks in its context: 65,536 tokens would otherwise be 64 look-ups and
 64 copies.
 
 The global order's files: `lc_assets.formats.arrays.order`.
@@ -134,10 +134,10 @@ class ZarrRows:
         if end <= self._down and stop <= self._across:  # rows of the order come one by one
             out[...] = self.band(row, range(first, first + 1))[begin:end, inside:stop]
             return
-        fill(out, top, left, self.reader.chunk_shape, self._bands)
+        fill(out, top, left, self.chunk_shape, self.chunks)
 
-    def _bands(self, row: int, columns: range) -> Iterator[TokenArray]:
-        """One band, or the chunks if the cache cannot hold it."""
+    def chunks(self, row: int, columns: range) -> Iterator[TokenArray]:
+        """One band, or its chunks if the cache cannot hold it."""
         if len(columns) * self._chunk_bytes <= self.cache.max_bytes:
             yield self.band(row, columns)
         else:
@@ -161,24 +161,7 @@ class ZarrRows:
         """
         aligned = self._down % batch_rows == 0 or batch_rows % self._down == 0
         bands = -(-(n_ahead + 1) * batch_rows // self._down) + (n_ahead > 0 or not aligned)
-        first_tokens = self._down * self.dtype.itemsize
-        self.cache.fit(n_places * bands * (self.band_bytes(context_tokens) + first_tokens))
-
-    def framed(self, row: int, left: int, n_tokens: int, first_token: int) -> TokenArray:
-        """Tokens ``left`` to ``left + n_tokens`` of all rows of a row of chunks, ``first_token``
-        before each: (row, 1 + token). Shared: do not change it.
-        """
-        top = row * self._down
-        n_rows = min(self._down, self.n_rows - top)
-
-        def read() -> TokenArray:
-            block: TokenArray = np.empty((n_rows, 1 + n_tokens), self.dtype)
-            block[:, 0] = first_token
-            self.reader.read_into(block[:, 1:], top, left)
-            return block
-
-        key = self._name, row, left, n_tokens, first_token
-        return self.cache.get(key, n_rows * (1 + n_tokens) * self.dtype.itemsize, read)
+        self.cache.fit(n_places * bands * self.band_bytes(context_tokens))
 
     def band(self, row: int, columns: range) -> TokenArray:
         """Adjacent chunks, joined: (row, token). Shared: do not change it."""

@@ -33,7 +33,7 @@ from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 if TYPE_CHECKING:
     from lc_assets.loaders.provenance import RowDocument
 
-_NO_BLOCK: tuple[tuple[int, int], TokenArray] = (-1, -1), np.empty((0, 0), np.uint16)
+_NO_BLOCK: tuple[tuple[int, int], list[TokenArray]] = (-1, -1), []
 
 
 class WalkOptions(ShareOptions, total=False):
@@ -122,24 +122,29 @@ class WalkingLoader(SteppedLoader[Step]):
             how = {"n_ahead": self.prefetch, "n_places": len(self._tops)}
             rows.make_room(self._height, context_tokens, **how)
             self._filling = rows
-        self._framed, self._last = self._in_chunks(), _NO_BLOCK
+        self._chunked, self._last = self._in_chunks(), _NO_BLOCK
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the block that was read last, which is read again where the loader is sent."""
         return {**self.__dict__, "_last": _NO_BLOCK}
 
-    def _in_chunks(self) -> ZarrRows | None:
+    def _in_chunks(self) -> ZarrRows | ChunkedArray | None:
         """The array, if each step's rows are some of a row of chunks, and the walk may decide what
-        is kept of it. Whole chunks are needed once, and then filled into batches without a cache.
+        is kept of it: the row of chunks, in the cache only if threads or ranks may share it. Whole
+        chunks are needed once, and filled into batches.
         """
         rows, height, tops = self.rows, self._height, self._tops
         if not isinstance(rows, ZarrRows) or not rows.cache.is_fitted:
             return None
         down, across = rows.chunk_shape
-        if not any(n % down for n in (height, *tops)) and self.context_tokens % across == 0:
+        if across % self.context_tokens and self.context_tokens % across:
+            return None
+        if not any(n % down for n in (height, *tops)) and self.context_tokens >= across:
             self._filling = rows.reader
             return None
-        return rows if len(tops) == 1 and not (down % height or tops[0] % height) else None
+        if len(tops) > 1 or down % height or tops[0] % height:
+            return None
+        return rows if self.threads > 1 or self.n_ranks > 1 else rows.reader
 
     def _parts(self) -> tuple[list[int], int, int]:
         if self.lanes == 1:
@@ -199,13 +204,16 @@ class WalkingLoader(SteppedLoader[Step]):
     def _read(self, step: int) -> Batch:
         """A step's inputs and targets, both views of one array."""
         column, down = self._place_of(step)
-        if self._framed is not None:
-            row, top = divmod(down + self._tops[0], self._framed.chunk_shape[0])
-            both = self._block(self._framed, row, column)[top : top + self._height].copy()
-            return Batch(both[:, :-1], both[:, 1:])
         height, left = self._height, column * self.context_tokens
         both = np.empty((len(self._tops) * height, 1 + self.context_tokens), self._dtype)
         both[:, 0] = self.first_token
+        if self._chunked is not None:
+            row, top = divmod(down + self._tops[0], self._chunked.chunk_shape[0])
+            end, rows = 1, slice(top, top + height)
+            for chunk in self._block(self._chunked, row, left):
+                begin, end = end, end + chunk.shape[1]
+                both[:, begin:end] = chunk[rows]
+            return Batch(both[:, :-1], both[:, 1:])
         targets = both[:, 1:]
         for number, top in enumerate(self._tops):
             out = targets[number * height : (number + 1) * height]
@@ -216,14 +224,17 @@ class WalkingLoader(SteppedLoader[Step]):
                 out[...] = self.rows.read(rows, slice(left, left + self.context_tokens))
         return Batch(both[:, :-1], targets)
 
-    def _block(self, rows: ZarrRows, row: int, column: int) -> TokenArray:
-        """The column of a row of chunks, of which several steps are parts."""
-        last, place = self._last, (row, column)
+    def _block(self, array: ZarrRows | ChunkedArray, row: int, left: int) -> list[TokenArray]:
+        """The tokens of a row of chunks from ``left`` on, of whose rows several steps are parts."""
+        last, place = self._last, (row, left)
         if last[0] == place:
             return last[1]
         last = self._last = _NO_BLOCK  # the next one gets its memory
-        left = column * self.context_tokens
-        block = rows.framed(row, left, self.context_tokens, self.first_token)
+        across = array.chunk_shape[1]
+        first, inside = divmod(left, across)
+        stop = inside + self.context_tokens
+        chunks = array.chunks(row, range(first, first - (-stop // across)))
+        block = [chunk[:, inside:stop] for chunk in chunks]
         self._last = place, block
         return block
 

@@ -64,7 +64,7 @@ def test_a_withdrawn_version_is_an_error(tmp_path, kind, prefetch):
     it.
     """
     path = tmp_path / "train.zarr"
-    write_grid(path, ids(128, 40), shard_rows=64) if kind == "grid" else write_flat(
+    write_grid(path, ids(128, 40), shard_rows=128) if kind == "grid" else write_flat(
         path, ids(128, 40), chunk=(64, 40)
     )
     loader = GridLoader(open_rows(path), batch_rows=8, context_tokens=40, prefetch=prefetch)

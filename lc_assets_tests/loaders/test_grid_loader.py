@@ -285,12 +285,20 @@ def test_batches_are_the_rows_of_a_grid(
         batch.targets[...] = 0  # the user's own: the step is read again unchanged
 
 
-@pytest.mark.parametrize(("batch_rows", "kept"), [(8, 64 * 9 * 2), (64, 0)])
-def test_what_is_kept_of_a_walk(grid, batch_rows, kept):
-    """A column of a row of chunks while steps are parts of it; of whole chunks nothing; and
-    nothing is sent with a loader.
+@pytest.mark.parametrize(
+    ("batch_rows", "options", "kept"),
+    [
+        (8, {"threads": 2}, 64 * 8 * 2),
+        (8, {"n_ranks": 2}, 64 * 8 * 2),
+        (8, {"prefetch": 2}, 0),
+        (64, {"threads": 2}, 0),
+    ],
+)
+def test_what_is_cached_of_a_walk(grid, batch_rows, options, kept):
+    """A row of chunks while steps are parts of it, if others may need it; of whole chunks nothing;
+    and nothing is sent with a loader.
     """
-    loader = GridLoader(open_rows(grid), batch_rows=batch_rows, context_tokens=8)
+    loader = GridLoader(open_rows(grid), batch_rows=batch_rows, context_tokens=8, **options)
     rows = loader[0].targets
     assert loader.rows.cache.n_bytes == kept
     assert rows[0].tobytes() not in pickle.dumps(loader)

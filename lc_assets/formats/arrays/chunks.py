@@ -23,6 +23,9 @@ TokenArray: TypeAlias = NDArray[np.unsignedinteger[Any]]
 ALL = slice(None)
 """All rows, or all tokens of the rows."""
 
+largest_of = np.maximum.reduce
+"""Without the method's layer in Python."""
+
 MOST_METADATA_BYTES = 2**24
 """Maximum bytes of an array's metadata."""
 MOST_NAMED = 1000
@@ -82,17 +85,6 @@ class ChunkedArray(ABC):
         return self._files.where("").rstrip("/")
 
     @abstractmethod
-    def _decode(self, row: int, columns: range) -> Iterator[TokenArray]:
-        """Decode adjacent chunks, (row, token), perhaps read-only, and `_check` each."""
-
-    @abstractmethod
-    def _encoded(self, ids: TokenArray) -> Iterable[bytes]:
-        """The bytes of a file with these ids."""
-
-    @abstractmethod
-    def _damage(self, row: int, column: int) -> str:
-        """What is wrong with a file, without decoding it; empty if nothing is."""
-
     def chunks(self, row: int, columns: range) -> Iterator[TokenArray]:
         """Adjacent chunks, one after the other: (row, token), of ``dtype``, perhaps read-only;
         beyond the array's edges they contain fill values.
@@ -102,17 +94,24 @@ class ChunkedArray(ABC):
                 array and chunk.
             NotPublished: if the whole array was withdrawn.
         """
+
+    @abstractmethod
+    def _encoded(self, ids: TokenArray) -> Iterable[bytes]:
+        """The bytes of a file with these ids."""
+
+    @abstractmethod
+    def _damage(self, row: int, column: int) -> str:
+        """What is wrong with a file, without decoding it; empty if nothing is."""
+
+    def _require_published(self, error: CorruptFile) -> None:
+        """Raise `NotPublished` where a chunk is damaged since the whole array was withdrawn."""
         try:
-            yield from self._decode(row, columns)
-        except CorruptFile as error:
-            try:
-                self._files.n_bytes(self.METADATA)
-            except FileNotFoundError as gone:
-                raise NotPublished(
-                    f"{self.where}: the array was withdrawn while it was read: open the data set "
-                    f"again and resume from the last state ({error})"
-                ) from gone
-            raise
+            self._files.n_bytes(self.METADATA)
+        except FileNotFoundError:
+            raise NotPublished(
+                f"{self.where}: the array was withdrawn while it was read: open the data set again "
+                f"and resume from the last state ({error})"
+            ) from error
 
     def read(self, rows: slice = ALL, tokens: slice = ALL) -> TokenArray:
         """Read a rectangle as a new (row, token) array of ``dtype``.
@@ -193,7 +192,7 @@ class ChunkedArray(ABC):
 
     def _check(self, row: int, column: int, chunk: TokenArray) -> None:
         """Compare a decoded chunk with the vocabulary."""
-        if chunk.max() < self.vocab_size:
+        if largest_of(chunk, axis=None) < self.vocab_size:
             return
         largest = int(self._inside(chunk, row, column).max())
         if largest >= self.vocab_size:
@@ -254,18 +253,16 @@ def fill(
         chunk_shape: rows × tokens of a chunk.
         chunks_of: reads adjacent chunks of a row of chunks, one by one or joined.
     """
-    (down, across), n_tokens = chunk_shape, out.shape[1]
-    columns = range(left // across, (left + n_tokens - 1) // across + 1)
-    row, begin = divmod(top, down)
-    while len(out):
-        part, out = out[: down - begin], out[down - begin :]
-        at = columns.start * across - left
+    (down, across), (n_rows, n_tokens) = chunk_shape, out.shape
+    columns = range(left // across, -(-(left + n_tokens) // across))
+    for row in range(top // down, -(-(top + n_rows) // down)):
+        above, before = row * down - top, columns.start * across - left
+        into, of = slice(max(above, 0), above + down), slice(max(-above, 0), n_rows - above)
         for chunk in chunks_of(row, columns):
-            rows, end = chunk[begin : begin + len(part)], at + chunk.shape[1]
-            part[:, max(at, 0) : end] = rows[:, max(-at, 0) : n_tokens - at]
-            at = end
-            del chunk, rows  # the next one gets their memory, which the processor's cache has
-        row, begin = row + 1, 0
+            end = before + chunk.shape[1]
+            out[into, max(before, 0) : end] = chunk[of, max(-before, 0) : n_tokens - before]
+            before = end
+            del chunk  # the next one gets its memory, which the processor's cache has
 
 
 def span(piece: slice, n: int, what: str) -> range:

@@ -239,33 +239,38 @@ class FlatReader(ChunkedArray):
                 self._checksums[row] = np.zeros(n, np.uint32)
         return self._checksums[row]
 
-    def _decode(self, row: int, columns: range) -> Iterator[TokenArray]:
-        for column in columns:
-            chunk = np.empty(self.chunk_shape, self.dtype)
-            # No codec's output exceeds the chunk by as much: a longer file is not read to its end.
-            most_bytes = chunk.nbytes + chunk.nbytes // 128 + 1024
-            try:
-                (content,) = self._files.read([Piece(self._file(row, column), 0, most_bytes)])
-            except FileNotFoundError as error:
-                raise CorruptFile(
-                    f"{self._named(row, column)} is missing: its rows were never written, or were "
-                    "lost; download or write it again"
-                ) from error
-            expected = self.checksums(row)[column]
-            if expected and zlib_ng.crc32(content) != expected:
-                self._checksums = {}  # so that a chunk written again is found at the next call
-                raise CorruptFile(
-                    f"{self._named(row, column)} does not match its checksum: it is damaged; "
-                    "download or write it again"
-                )
-            try:
-                self.codec.decode(content, chunk)
-            except (RuntimeError, ValueError, zstandard.ZstdError) as error:
-                raise CorruptFile(
-                    f"{self._named(row, column)} does not decompress: {error}"
-                ) from error
-            self._check(row, column, chunk)
-            yield chunk
+    def chunks(self, row: int, columns: range) -> Iterator[TokenArray]:
+        """See `ChunkedArray.chunks`."""
+        try:
+            yield from (self._chunk(row, column) for column in columns)
+        except CorruptFile as error:
+            self._require_published(error)
+            raise
+
+    def _chunk(self, row: int, column: int) -> TokenArray:
+        chunk = np.empty(self.chunk_shape, self.dtype)
+        # No codec's output exceeds the chunk by as much: a longer file is not read to its end.
+        most_bytes = chunk.nbytes + chunk.nbytes // 128 + 1024
+        try:
+            (content,) = self._files.read([Piece(self._file(row, column), 0, most_bytes)])
+        except FileNotFoundError as error:
+            raise CorruptFile(
+                f"{self._named(row, column)} is missing: its rows were never written, or were "
+                "lost; download or write it again"
+            ) from error
+        expected = self.checksums(row)[column]
+        if expected and zlib_ng.crc32(content) != expected:
+            self._checksums = {}  # so that a chunk written again is found at the next call
+            raise CorruptFile(
+                f"{self._named(row, column)} does not match its checksum: it is damaged; "
+                "download or write it again"
+            )
+        try:
+            self.codec.decode(content, chunk)
+        except (RuntimeError, ValueError, zstandard.ZstdError) as error:
+            raise CorruptFile(f"{self._named(row, column)} does not decompress: {error}") from error
+        self._check(row, column, chunk)
+        return chunk
 
     def _encoded(self, ids: TokenArray) -> Iterable[bytes]:
         content = self.codec.encode(padded(ids, self.chunk_shape, FILL))

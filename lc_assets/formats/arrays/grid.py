@@ -208,14 +208,15 @@ class GridReader(ChunkedArray):
         self._index_bytes = 16 * self._chunks_of_shard[0] * self._chunks_of_shard[1] + CRC_BYTES
         self._indexes: dict[tuple[int, int], _Index] = {}
 
-    def _decode(self, row: int, columns: range) -> Iterator[TokenArray]:
-        """Decode adjacent inner chunks; all their bytes are requested at once."""
+    def chunks(self, row: int, columns: range) -> Iterator[TokenArray]:
+        """See `ChunkedArray.chunks`; all their bytes are requested at once."""
         try:
             frames = self._read([self._piece(row, column) for column in columns])
             for column, frame in zip(columns, frames, strict=True):
                 yield self._chunk(row, column, frame)
-        except CorruptFile:
+        except CorruptFile as error:
             self._indexes = {}  # so that a shard written again is found at the next call
+            self._require_published(error)
             raise
 
     def _chunk(self, row: int, column: int, frame: bytes) -> TokenArray:

@@ -50,16 +50,13 @@ class ZstdFrames(threading.local):
 
     def decoded(self, content: bytes, n_ids: int, dtype: np.dtype[Any]) -> TokenArray:
         """The ids of a chunk, read-only; ValueError if the bytes are not a chunk of so many."""
-        _require_content(content, n_ids * dtype.itemsize)
+        n_bytes = n_ids * dtype.itemsize
+        if frame_content_bytes(content) != n_bytes:
+            raise ValueError(
+                f"not a zstd frame that states {n_bytes:,} bytes of content and carries a checksum"
+            )
         try:
             ids = self._decompressor.decompress(content, allow_extra_data=False)
         except zstandard.ZstdError as error:
             raise ValueError(str(error)) from error
         return np.frombuffer(ids, dtype)
-
-
-def _require_content(content: bytes, n_bytes: int) -> None:
-    if frame_content_bytes(content) != n_bytes:
-        raise ValueError(
-            f"not a zstd frame that states {n_bytes:,} bytes of content and carries a checksum"
-        )
