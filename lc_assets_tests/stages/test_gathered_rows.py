@@ -92,6 +92,17 @@ def test_gathering_is_stacking_and_rolling(tokens, data):
     )
 
 
+@pytest.mark.parametrize("stored", [np.int32, np.uint16])
+@pytest.mark.parametrize("wanted", [np.uint16, np.uint32])
+def test_ids_may_be_stored_in_more_bytes_or_fewer(tmp_path, stored, wanted):
+    """Megatron's are int32 from 65,500 ids on, a grid's uint32 from 65,536 on."""
+    with MegatronWriter.publishing(tmp_path / "s0", np.dtype(stored)) as writer:
+        writer.add(np.arange(65_000, 65_009))
+    parts = [np.zeros(n, wanted) for n in (2, 3)]
+    gather(tmp_path, pa.chunked_array([["s0"]]), np.array([0]), np.array([4]), lambda _: parts)
+    assert np.concatenate(parts).tolist() == [*range(65_004, 65_009)]
+
+
 def test_what_a_document_has_not_is_refused(tokens, tmp_path, monkeypatch):
     """No such document, a stretch beyond its end, a file that was cut off meanwhile: never the
     tokens of a neighbour.
