@@ -87,17 +87,23 @@ def bare_parts(path: Path, found: Output) -> dict[str, Callable[[object], object
     }
 
 
-def tokenized_by_hand(path: Path, out: Path) -> list[FileFact]:
-    """What ``lc tokenize --append-eod`` needs of the libraries that it uses, without documents that
-    may be broken, dropped or too large: the lines, a table of them, which is read and verified, ids
-    of its texts, and the digests of texts and files.
+def filtered_by_hand(path: Path, out: Path) -> list[FileFact]:
+    """What the table of kept documents needs of the libraries that write it, where none may be
+    broken, dropped or too large: the lines, the table of them, and the digests of both files.
     """
     lines = msgspec.json.Decoder(Line).decode_lines(path.read_bytes())
     columns = {name: [getattr(line, name) for line in lines] for name in ("id", "url", "text")}
-    table, ids = out / "texts.parquet", out / "texts.bin"
     how = {"use_dictionary": False, "write_statistics": False}
-    pq.write_table(pa.table(columns), table, compression="none", **how)
-    facts = [fact_of(file.parent, file.name) for file in (path, table)]
+    pq.write_table(pa.table(columns), out / "texts.parquet", compression="none", **how)
+    return [fact_of(file.parent, file.name) for file in (path, out / "texts.parquet")]
+
+
+def tokenized_by_hand(path: Path, out: Path) -> list[FileFact]:
+    """The same of ``lc tokenize --append-eod``, by which the table is read and verified: ids of its
+    texts, and the digests of texts and files.
+    """
+    facts = filtered_by_hand(path, out)
+    table, ids = out / "texts.parquet", out / "texts.bin"
     assert crc32_of_file(table) == facts[1].crc32
     texts = pq.read_table(table, columns=["text"], use_threads=False)["text"].combine_chunks()
     program, end = gpt2_tokenizer()._encoding, np.array([GPT2_EOT], np.uint32)

@@ -7,6 +7,8 @@ what every stage costs whatever it reads.
 """
 
 import json
+import shutil
+from functools import partial
 
 import pytest
 
@@ -29,10 +31,11 @@ from lc_assets_tests.benchmarks.command_parts import (
     RULES,
     SIGNALS,
     bare_parts,
+    filtered_by_hand,
     tokenized_by_hand,
 )
 from lc_assets_tests.benchmarks.crawl import crawl_texts
-from lc_assets_tests.benchmarks.timing import ROUNDS, cpu_seconds, say
+from lc_assets_tests.benchmarks.timing import ROUNDS, by_turns, cpu_seconds, say
 
 pytestmark = pytest.mark.usefixtures("as_in_a_command")
 
@@ -60,6 +63,14 @@ def filtered(path, out):
 
 def filtered_as_datatrove(path, out):
     return corpora.filter(path, out, rules="gopher-datatrove", workers=1)
+
+
+def kept(path, out):
+    """The table of all documents, in a lake that is removed again."""
+    settings = FilteringSettings(rules=NO_RULES, min_words=0, compression="none")
+    sections, how = {"filtered_documents": settings}, {**corpora.ANY_LANGUAGE, "workers": 1}
+    files.build_over(path, out, "filtered_documents", sections, **how)
+    shutil.rmtree(out)
 
 
 def measured(path, out):
@@ -164,6 +175,20 @@ def test_tokenizing_against_the_same_by_hand(pages, tmp_path):
     one, many, hand = map(min, zip(*map(turn, range(ROUNDS)), strict=True))
     say("tokenize", megabytes, "MB of text", many - one, by_hand=hand)
     assert hand > 0.4 * (many - one)
+
+
+def test_a_table_of_documents_against_the_same_by_hand(pages, tmp_path):
+    """MB of text per CPU-second, by turns: of what nearly every command begins with, without rules
+    and compression. What it takes more is Python's for each document, and checks.
+    """
+    folder, megabytes = pages
+    works = {
+        name: partial(kept, folder / f"{name}.jsonl", tmp_path / name) for name in ("one", "many")
+    }
+    works["hand"] = partial(filtered_by_hand, folder / "many.jsonl", tmp_path)
+    one, many, hand = by_turns(ROUNDS, works).values()
+    say("a table of documents", megabytes, "MB of text", many - one, by_hand=hand)
+    assert hand > 0.3 * (many - one)
 
 
 @pytest.mark.network
