@@ -193,7 +193,7 @@ def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
 
 def _column(matrix: Array, is_signed: Booleans, bands: Bands) -> pa.Array:
     """A column of bands from ``(signed documents, 128)`` big-endian numbers."""
-    content = matrix[:, : bands.n_bands * bands.n_rows].tobytes()
+    content = matrix[:, : bands.n_numbers].tobytes()
     ends = np.arange(len(matrix) * bands.n_bands + 1, dtype=np.int32) * np.int32(bands.n_bytes)
     values = pa.Array.from_buffers(
         pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(content)]
@@ -207,16 +207,12 @@ def _signatures(batch: pa.RecordBatch, read: Sequence[Bands], where: str) -> Sig
     ids = batch["id"].to_pylist()
     if None in ids:
         raise CorruptFile(f"{where}: a document has no id")
-    first = batch[BANDS[0].column]
-    is_signed, content = (
-        np.asarray(first.is_valid()),
-        b"".join(first.flatten().drop_null().to_pylist()),
-    )
-    n_numbers = len(content) // _NUMBER.itemsize // N_PERMUTATIONS * N_PERMUTATIONS
-    signed = np.frombuffer(content, _NUMBER, n_numbers).reshape(-1, N_PERMUTATIONS)
+    is_signed = np.asarray(batch[BANDS[0].column].is_valid())
+    signed = _numbers(batch[BANDS[0].column], BANDS[0])
     for bands in read:
-        expected = _column(signed, is_signed, bands) if len(signed) == is_signed.sum() else None
-        if expected is None or not batch[bands.column].cast(expected.type).equals(expected):
+        found, expected = _numbers(batch[bands.column], bands), signed[:, : bands.n_numbers]
+        same = np.array_equal(batch[bands.column].is_valid(), is_signed)
+        if not same or len(found) != is_signed.sum() or not np.array_equal(found, expected):
             raise CorruptFile(
                 f"{where}: {bands.column} does not hold {bands.n_bands} bands of {bands.n_bytes} "
                 f"bytes of the signature in {BANDS[0].column} for each signed document; fetch it "
@@ -225,6 +221,21 @@ def _signatures(batch: pa.RecordBatch, read: Sequence[Bands], where: str) -> Sig
     numbers = np.zeros((len(ids), N_PERMUTATIONS), dtype=np.uint32)
     numbers[is_signed] = signed
     return Signatures(ids=ids, numbers=numbers, is_signed=is_signed)
+
+
+def _numbers(column: pa.Array, bands: Bands) -> Array:
+    """The numbers of a column of bands, a line for each signed document, big-endian; no lines where
+    one has another number of bands, or a band of another width.
+    """
+    column = column.cast(pa.list_(pa.binary()))
+    counts, values = column.drop_null().value_lengths(), column.flatten()
+    _, places, content = values.buffers()
+    ends = np.frombuffer(places or bytes(4), np.int32)[values.offset :][: len(values) + 1]
+    are_whole = (np.diff(ends) == bands.n_bytes).all() and not values.null_count
+    if not are_whole or not (np.asarray(counts) == bands.n_bands).all():
+        return np.empty((0, bands.n_numbers), _NUMBER)
+    numbers = np.frombuffer(content or b"", np.uint8)[ends[0] : ends[-1]].view(_NUMBER)
+    return numbers.reshape(-1, bands.n_numbers)
 
 
 def _label_of(schema: pa.Schema, where: str) -> str:

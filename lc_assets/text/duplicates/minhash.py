@@ -71,6 +71,11 @@ class Bands:
         """Bytes of one band."""
         return 4 * self.n_rows
 
+    @property
+    def n_numbers(self) -> int:
+        """Numbers of all bands."""
+        return self.n_bands * self.n_rows
+
 
 BANDS = (Bands(1.0, 1, 128), Bands(0.9, 5, 25), Bands(0.8, 9, 13), Bands(0.7, 14, 9))
 
