@@ -9,7 +9,6 @@ in `formats.parquet.pages`.
 """
 
 import contextlib
-import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -266,16 +265,22 @@ def rows_of(
         pa.array(rows, pa.int64()),
     )
     arrays = [column.take(wanted) for column in read(columns=others).columns]
-    with path.open("rb") as stream, _naming(path):
+    with path.open("rb") as stream, pa.memory_map(str(path)) as mapped, _naming(path):
         chunks = read_footer(stream).groups[group]
         (chunk,) = (chunk for chunk in chunks if chunk.leaf.name == name)
-        strings = strings_of(lambda at, n: os.pread(stream.fileno(), n, at), chunk, rows)
+        strings = strings_of(partial(_view, mapped), chunk, rows)
     if strings is None:
         arrays.append(read(columns=[name])[name].take(wanted))
     else:
         arrays.append(pa.chunked_array([array.view(pa.string()) for array in strings]))
     (batch,) = pa.table(arrays, [*others, name]).combine_chunks().to_batches()
     return batch
+
+
+def _view(mapped: pa.MemoryMappedFile, at: int, n_bytes: int) -> memoryview:
+    """Bytes of a file, which are not copied: new memory would take longer than to decode them."""
+    mapped.seek(at)
+    return memoryview(mapped.read_buffer(n_bytes)).cast("B")
 
 
 def release(n_bytes: int) -> None:

@@ -41,7 +41,8 @@ DELTA_STRINGS = 7
 _NOT_COMPRESSED = 0
 _CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 
-ReadAt = Callable[[int, int], bytes]
+Content = bytes | memoryview
+ReadAt = Callable[[int, int], Content]
 """Reads bytes of a file, given an offset and a maximum size."""
 
 
@@ -211,7 +212,7 @@ def _longest_entry(read_at: ReadAt, at: int, page: _Page, chunk: Chunk, most_lon
     return min(longest, page.unpacked)
 
 
-def _require_lengths(content: bytes, page: _Page, chunk: Chunk) -> None:
+def _require_lengths(content: Content, page: _Page, chunk: Chunk) -> None:
     """Check that a page of strings after their lengths states no more lengths than it has values,
     nulls counted.
     """
@@ -228,7 +229,7 @@ def _require_lengths(content: bytes, page: _Page, chunk: Chunk) -> None:
         raise CorruptFile("holds lengths of strings that are cut short") from error
 
 
-def _values(content: bytes, page: _Page, chunk: Chunk) -> bytes | memoryview:
+def _values(content: Content, page: _Page, chunk: Chunk) -> Content:
     """The values of a page, after its levels."""
     if page.kind == _DATA_2:
         codec = chunk.codec if page.is_packed else _NOT_COMPRESSED
@@ -239,7 +240,7 @@ def _values(content: bytes, page: _Page, chunk: Chunk) -> bytes | memoryview:
     return plain[at:]
 
 
-def _lengths_end(content: bytes | memoryview, at: int, n_values: int) -> int:
+def _lengths_end(content: Content, at: int, n_values: int) -> int:
     """Where a stream of delta-encoded numbers ends; it may have at most ``n_values``."""
     block, at = varint(content, at)
     n_parts, at = varint(content, at)
@@ -265,7 +266,7 @@ def _lengths_end(content: bytes | memoryview, at: int, n_values: int) -> int:
     return at
 
 
-def _plain(content: bytes, codec: int, unpacked: int) -> bytes | memoryview:
+def _plain(content: Content, codec: int, unpacked: int) -> Content:
     if codec == _NOT_COMPRESSED:
         return content
     _require(codec in _CODECS, f"strings of an encoding that is not read under compression {codec}")

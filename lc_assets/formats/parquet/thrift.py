@@ -23,7 +23,7 @@ _TRUE, _FALSE, _BYTE, _DOUBLE, _STRING, _LIST, _STRUCT = 1, 2, 3, 7, 8, 9, 12
 _INTEGERS = (4, 5, 6)
 
 
-def read_struct(content: bytes, at: int, depth: int = 0) -> tuple[Fields, int]:
+def read_struct(content: bytes | memoryview, at: int, depth: int = 0) -> tuple[Fields, int]:
     """Read a struct; return its fields, and where it ends.
 
     >>> read_struct(bytes.fromhex("15 04 18 02 6869 00"), 0)
@@ -55,7 +55,7 @@ def read_struct(content: bytes, at: int, depth: int = 0) -> tuple[Fields, int]:
     return fields, at + 1
 
 
-def _value(content: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+def _value(content: bytes | memoryview, at: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind in _INTEGERS:
         return _integer(content, at)
     if kind == _STRING:
@@ -72,7 +72,7 @@ def _value(content: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
     raise CorruptFile(f"metadata contains a value of unknown type {kind}")
 
 
-def _list(content: bytes, at: int, depth: int) -> tuple[list[Any], int]:
+def _list(content: bytes | memoryview, at: int, depth: int) -> tuple[list[Any], int]:
     if depth > MOST_DEPTH:
         raise CorruptFile("metadata is nested too deeply")
     head, items = content[at], []
@@ -83,7 +83,7 @@ def _list(content: bytes, at: int, depth: int) -> tuple[list[Any], int]:
     return items, at
 
 
-def _count(content: bytes, at: int) -> tuple[int, int]:
+def _count(content: bytes | memoryview, at: int) -> tuple[int, int]:
     """Number of bytes or items that follow. Each takes at least one byte, so there are at most as
     many as bytes.
     """
@@ -93,7 +93,7 @@ def _count(content: bytes, at: int) -> tuple[int, int]:
     return size, at
 
 
-def _integer(content: bytes, at: int) -> tuple[int, int]:
+def _integer(content: bytes | memoryview, at: int) -> tuple[int, int]:
     number = content[at]
     if number < 0x80:  # nine in ten
         return (number >> 1) ^ -(number & 1), at + 1
