@@ -1,10 +1,11 @@
 """The parts of a command over a file of JSON lines that nothing spares: each by itself, in memory,
-without tables, checks and objects around it; and what `lc tokenize` does, as a few lines.
+without tables, checks and objects around it; and what `lc tokenize` and `lc dedup` do, as a few lines.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,6 +14,8 @@ import pyarrow.parquet as pq
 from isal import igzip
 
 from lc_assets.api.files import Output
+from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.settings.documents import NearDuplicateSettings
 from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.lists.rule_files import read_rules
@@ -20,11 +23,22 @@ from lc_assets.formats.redpajama.signals import signals_lines
 from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
 from lc_assets.lake.digests import FileFact, crc32_of_file, fact_of
 from lc_assets.publishing import gzipped
-from lc_assets.text.duplicates.minhash import RPV2
+from lc_assets.stages.deduplication.index import BANDS, ROWS
+from lc_assets.stages.tokens.tokenized_text import read_texts, text_digest
+from lc_assets.text.duplicates.keys import (
+    PUBLISHED_SHINGLES,
+    ascending,
+    band_keys,
+    jaccard,
+    shingles_each,
+)
+from lc_assets.text.duplicates.minhash import FAST, RPV2, signatures_each
+from lc_assets.text.folding import normalized_each
+from lc_assets.text.links.addresses import keys_of_columns
 from lc_assets.text.rules.columns import values_of_each
 from lc_assets.text.rules.models import Offered
 from lc_assets.text.signals.signals import signals_of_each
-from lc_assets.text.texts import Texts, together
+from lc_assets.text.texts import Texts, parts, together
 from lc_assets.vocabulary import GPT2_EOT
 from lc_assets_tests.benchmarks.chain_parts import (
     BPE,
@@ -113,3 +127,59 @@ def tokenized_by_hand(path: Path, out: Path) -> list[FileFact]:
         digests.append(hashlib.sha256(text).hexdigest())
     ids.write_bytes(np.concatenate(parts).astype("<u2").data)
     return [*facts, fact_of(out, ids.name)]
+
+
+def removed_by_hand(path: Path, out: Path) -> set[frozenset[str]]:
+    """What ``lc dedup`` needs of the libraries and kernels that it uses, from lines to pairs of near
+    duplicates, of documents that nothing withdraws: each table written, digested, verified and read
+    once for every stage that needs its texts; no rows, checks, decisions and receipts.
+    """
+    lines = msgspec.json.Decoder(Line).decode_lines(path.read_bytes())
+    names = [line.id for line in lines]
+    kept = {"id": names, "url": [it.url for it in lines], "raw_content": [it.text for it in lines]}
+    table = _published(kept, out / "texts.parquet", path)
+    signed: dict[str, list[Any]] = {"digest": [], "text": [], "numbers": []}
+    for some in read_texts(table, ["id"], PrivacySettings()):
+        normalized = normalized_each(*some.tokenized)
+        numbers, _ = signatures_each(*normalized, FAST)
+        signed["digest"] += [text_digest(text.data) for text in parts(*some.raw)]
+        signed["text"] += [hashlib.sha256(text.data).digest() for text in parts(*normalized)]
+        signed["numbers"] += [own.tobytes() for own in numbers]
+    signatures = _published({"id": names, **signed}, out / "signatures.parquet")
+    read = pq.read_table(signatures, use_threads=False)
+    numbers = np.frombuffer(b"".join(read["numbers"].to_pylist()), np.uint32)
+    bands = band_keys(numbers.reshape(len(names), -1)[:, : BANDS * ROWS].reshape(-1, BANDS, ROWS))
+    keys = keys_of_columns(
+        {name: kept.get(name) or signed[name] for name in ("id", "url", "digest")}
+    )
+    _published({"key": np.sort(keys[0])}, out / "keys.parquet")
+    pairs = {
+        (order[at], order[at + 1])
+        for band in bands.T
+        for order in [np.argsort(band, kind="stable").tolist()]
+        for at in np.flatnonzero(np.diff(band[order]) == 0)
+    }
+    only = np.zeros(len(names), np.bool_)
+    only[[place for pair in pairs for place in pair]] = True
+    sets: list[Any] = []
+    for some in read_texts(table, [], PrivacySettings(), only):
+        each = shingles_each(*normalized_each(*some.tokenized), PUBLISHED_SHINGLES)
+        sets += map(ascending, parts(*each))
+    at, floor = np.cumsum(only) - 1, NearDuplicateSettings().evidence_floor
+    alike = {pair for pair in pairs if jaccard(*(sets[at[place]] for place in pair)) >= floor}
+    _published({"a": [a for a, _ in alike], "b": [b for _, b in alike]}, out / "pairs.parquet")
+    return {frozenset(names[place] for place in pair) for pair in alike}
+
+
+def _published(columns: Mapping[str, Sequence[Any]], path: Path, *inputs: Path) -> Path:
+    """A table, written, digested as its inputs are, and verified."""
+    pq.write_table(
+        pa.table(dict(columns)),
+        path,
+        compression="none",
+        use_dictionary=False,
+        write_statistics=False,
+    )
+    facts = [fact_of(file.parent, file.name) for file in (path, *inputs)]
+    assert crc32_of_file(path) == facts[0].crc32
+    return path
