@@ -8,7 +8,8 @@ import pytest
 import zstandard
 from numcodecs.zstd import Zstd
 
-from lc_assets.formats.arrays.ranked import RankedCodec, configuration_for
+from lc_assets.formats.arrays.ranked import RankedCodec
+from lc_assets.formats.arrays.ranking import configuration_for
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
@@ -20,8 +21,6 @@ N_ROWS, ROW_TOKENS = 512, 65_536
 CHUNK = (64, 1024)
 ONE_BYTE = 160
 """Ranks of a byte; the others have two or three."""
-ONE_CONTEXT = range(200, 400)
-"""Ranks after each of which the context is the same."""
 DECODINGS = 7
 SHAPES = ((8, 1024), (64, 1024), (512, 1024), (8, 65_536))
 
@@ -99,7 +98,7 @@ class BytesOfRanks(Ranked):
 
 def test_candidates(rows, coder):
     """The one that was taken is smaller than zstd at the grid's level by a tenth at least, and
-    decoded at half its rate at least: rates of one machine differ by a factor of two.
+    decoded at 0.7 of its rate at least: rates of one machine differ by a factor of two.
     """
     down, across = CHUNK
     chunks = [
@@ -120,9 +119,6 @@ def test_candidates(rows, coder):
         print("\npcodec is not installed")
     else:
         candidates["ranks, pcodec"] = Pcodec(coder)
-    # Codes of one context, whose table a first-level cache holds: the kernel waits for no memory.
-    seldom = np.random.default_rng(5).integers(ONE_CONTEXT.start, ONE_CONTEXT.stop, CHUNK)
-    one_context = np.array(coder.ranked, np.uint16)[seldom]
     n_tokens, out = len(chunks) * down * across, np.empty(CHUNK, np.uint16)
     coding, contents = {}, {}
     for name, codec in candidates.items():
@@ -133,8 +129,6 @@ def test_candidates(rows, coder):
         codec.decode(contents[name][-1], out)
         if not isinstance(codec, BytesOfRanks):
             np.testing.assert_array_equal(out, chunks[-1])
-    ranked = candidates["ranked, one context"] = candidates["ranked"]
-    contents["ranked, one context"] = [ranked.encode(one_context)] * len(chunks)
     decoding = by_turns(
         DECODINGS,
         {
@@ -148,14 +142,10 @@ def test_candidates(rows, coder):
             f"\n{name}: {2 * n_tokens / size:.3f} × smaller, {n_tokens / 1e6 / seconds:.0f} M "
             f"tokens per CPU-second coded, {n_tokens / 1e6 / decoding[name]:.0f} decoded"
         )
-    share, most = (
-        decoding[name] / decoding["ranked"] for name in ("zstd 4", "ranked, one context")
-    )
-    print(
-        f"\nranked is decoded at {share:.2f} of zstd's rate, {most:.2f} of its own with small tables"
-    )
+    share = decoding["zstd 4"] / decoding["ranked"]
+    print(f"\nranked is decoded at {share:.2f} of zstd's rate")
     assert 1.1 * sum(map(len, contents["ranked"])) < sum(map(len, contents["zstd 4"]))
-    assert share > 0.5
+    assert share > 0.7
 
 
 @pytest.mark.parametrize("shape", SHAPES)

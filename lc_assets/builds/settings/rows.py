@@ -94,7 +94,7 @@ class GriddingSettings(Settings):
             the effect.
         chunk_tokens: tokens of a chunk's rows; divides 65,536.
         zstd_level: compression level.
-        codec: ``zstd``; or ``ranked``, which is smaller and decoded nearly as fast, but other
+        codec: ``zstd``; or ``ranked``, which is smaller and decoded faster, but other
             programs than zarr-python with this package installed do not read it:
             docs/formats/ranked.md.
     """

@@ -65,12 +65,16 @@ def shard_rows_of(n_rows: int, inner_rows: int, most: int = SHARD_ROWS) -> int:
     return min(max(-(-n_rows // (inner_rows * SHARDS)), 1) * inner_rows, most)
 
 
-class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The configuration of the codec ``lc_ranked``: `lc_assets.formats.arrays.ranked`."""
+class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The configuration of the codec ``lc_ranked``: `lc_assets.formats.arrays.ranked`. Version 1
+    has neither contexts nor own lists.
+    """
 
     vocab_size: int
     ranked: tuple[int, ...]
     lengths: tuple[str, ...]
+    contexts: str = ""
+    own: tuple[bytes, ...] = ()
 
 
 @frozen

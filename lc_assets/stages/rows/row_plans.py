@@ -157,7 +157,7 @@ def gather_columns(
 
 def coder_for(tokens: Published, rows: pa.Table, settings: GriddingSettings) -> Configuration:
     """The codec's configuration for planned rows, by an even sample of them."""
-    from lc_assets.formats.arrays.ranked import configuration_for
+    from lc_assets.formats.arrays.ranking import configuration_for
 
     n_ids = int(tokens.receipt.fingerprint.params["n_ids"])
     some = rows.take(evenly_spaced(rows.num_rows, max(CODER_TOKENS // settings.row_tokens, 1)))

@@ -130,8 +130,9 @@ def write_token_grid(context: BuildContext, staging: StagingFolder) -> Counts:
 
 
 def _params(settings: GriddingSettings) -> dict[str, Any]:
-    """The settings that affect the bytes; the usual codec is not named."""
-    return {name: value for name, value in plain(settings).items() if value != "zstd"}
+    """The settings that affect the bytes; the usual codec is not named, the other has a version."""
+    named = {"zstd": {}, "ranked": {"codec": "ranked 2"}}[settings.codec]
+    return {name: value for name, value in plain(settings).items() if name != "codec"} | named
 
 
 def _tasks(
@@ -146,9 +147,8 @@ def _tasks(
     """Create the array of one split; a task per block of its rows."""
     made_by = tokens.receipt.fingerprint.params
     layout = settings.layout(of_split(rows, split).num_rows, int(made_by["n_ids"]), coder)
-    path, attributes = staging.folder / f"{split}.zarr", {"eot": made_by["eot"]}
-    tokenizer = made_by["tokenizer"]
-    create_grid(path, layout, tokenizer=tokenizer, attributes=attributes, rows=f"{split}_row")
+    path, eot, tokenizer = staging.folder / f"{split}.zarr", made_by["eot"], made_by["tokenizer"]
+    create_grid(path, layout, tokenizer=tokenizer, attributes={"eot": eot}, rows=f"{split}_row")
     return [
         BandTask(
             tokens=tokens.folder,
