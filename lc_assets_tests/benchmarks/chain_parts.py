@@ -2,15 +2,23 @@
 without tables and checks around it. And what one pass per shard would spare.
 """
 
+import contextlib
+import hashlib
+import os
+import tempfile
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from isal import igzip
+from numcodecs.zstd import Zstd
+from zlib_ng import zlib_ng
 
-from lc_assets.arrays import Bytes, Int64s
+from lc_assets.arrays import Array, Bytes, Int64s
 from lc_assets.builds.checks import documents_files
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import PrivacySettings
@@ -21,9 +29,12 @@ from lc_assets.builds.verified_reads import verify_file
 from lc_assets.formats.arrays.chunks import padded, plan_rows
 from lc_assets.formats.arrays.flat import BLOSC, CHUNK, FILL
 from lc_assets.formats.arrays.grid import GridReader, encode_shard, plan_bands
+from lc_assets.formats.arrays.grid_layout import GridLayout
+from lc_assets.formats.megatron.idx import read_index
 from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.digests import crc32_of_file, fact_of
 from lc_assets.lake.lake import Lake
+from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tokens.tokenized_text import read_texts
 from lc_assets.text.duplicates.minhash import FAST, MinHashScheme, signatures_each
 from lc_assets.text.folding import normalized_each
@@ -32,8 +43,8 @@ from lc_assets.vocabulary import SPLITS, SnapshotId
 from lc_assets_tests.benchmarks.timing import by_turns
 
 PAGE_BYTES = 1 << 20
-GUNZIP, JSON, ZSTD, MINHASH, BPE, ROWS, FLAT, DIGESTS, AGAIN = (
-    *("gunzip", "JSON", "zstd of kept texts", "MinHash", "BPE", "coding of rows"),
+GUNZIP, JSON, ZSTD, MINHASH, BPE, ROWS, GRID, FLAT, DIGESTS, AGAIN = (
+    *("gunzip", "JSON", "zstd of kept texts", "MinHash", "BPE", "coding of rows", "bare grid"),
     *("coding of the flat copy", "SHA-256 and CRC-32 of files", "reading kept texts again"),
 )
 CODED = (GUNZIP, ZSTD, MINHASH, BPE, ROWS, FLAT)
@@ -80,7 +91,10 @@ def bare_parts(
     facts = {fact.path: fact for fact in filtered.receipt.files}
     read = (read_texts(path, ["raw_content"], PrivacySettings()) for path in kept)
     texts = [some.tokenized for table in read for some in table]
-    grid = lake.partition("token_grid", snapshot).require().folder
+    grid, tokens = (
+        lake.partition(name, snapshot).require().folder
+        for name in ("token_grid", "token_documents")
+    )
     readers = [GridReader(grid / f"{split}.zarr") for split in SPLITS]
     rows = [(reader.layout, reader.read()) for reader in readers]
 
@@ -114,9 +128,64 @@ def bare_parts(
     works: dict[str, Callable[[], object]] = {GUNZIP: lambda: sum(map(unpacked, gz))}
     works |= {BPE: lambda: encode_texts(texts, recipe.token_documents)}
     works |= {ZSTD: lambda: compress_texts(texts), MINHASH: lambda: sign_texts(texts)}
+    works |= {GRID: lambda: write_bare_grid(tokens, grid)}
     works |= {ROWS: code, FLAT: code_flat, AGAIN: read_again, DIGESTS: digest}
     works |= {JSON: lambda: [lines.decode_lines(content) for content in contents]}
     return by_turns(1, works)
+
+
+def write_bare_grid(tokens: Path, grid: Path) -> None:
+    """What `token_grid` writes by the libraries alone, without tables, tasks and checks: token files
+    compared with their CRC-32, rows read to where rolling puts them, each chunk encoded, digested
+    and written.
+
+    Args:
+        tokens: folder of the token files.
+        grid: folder of the grid, whose plan is followed.
+    """
+    needed = ["token_shard", "document", "stretch", "shift"]
+    plan = pq.read_table(grid / ROWS_FILE, columns=["split", *needed])
+    with contextlib.ExitStack() as stack:
+        files = {}
+        for path in tokens.glob("*.bin"):
+            crc32_of_file(path)
+            stream = stack.enter_context(path.open("rb", buffering=0))
+            files[path.stem] = stream.fileno(), read_index(path.with_suffix("")).byte_offsets
+        for split in SPLITS:
+            layout = GridReader(grid / f"{split}.zarr").layout
+            lines = [line for line in plan.to_pylist() if line.pop("split") == split]
+            for block in plan_bands(layout):
+                rows = np.empty((len(block), layout.row_tokens), layout.dtype)
+                for row, line in zip(rows, lines[block.start : block.stop], strict=True):
+                    shard, document, stretch, shift = (line[name] for name in needed)
+                    begin = int(files[shard][1][document]) + stretch * row.nbytes
+                    os.preadv(files[shard][0], [row[shift:].data, row[:shift].data], begin)
+                write_bare_chunks(rows, layout)
+
+
+def write_bare_chunks(rows: Array, layout: GridLayout) -> None:
+    """Write the chunks of a block of rows, without their index."""
+    codec, hasher, crc32 = Zstd(level=layout.zstd_level, checksum=True), hashlib.sha256(), 0
+    (down, across), (n_rows, n_tokens) = layout.inner, rows.shape
+    with tempfile.TemporaryFile(buffering=0) as out:
+        for top, left in product(range(0, n_rows, down), range(0, n_tokens, across)):
+            part = rows[top : top + down, left : left + across]
+            frame = codec.encode(padded(part, layout.inner, layout.fill))
+            hasher.update(frame)
+            crc32 = zlib_ng.crc32(frame, crc32)
+            out.write(frame)
+
+
+def print_bounds(took: dict[str, float], bare: dict[str, float]) -> None:
+    """Print what reading texts again takes of a chain, given by CPU seconds of its stages, and the
+    rate of `token_grid` against that of its parts.
+    """
+    print(f"{AGAIN}: {bare[AGAIN]:.2f} CPU-s, {bare[AGAIN] / sum(took.values()):.1%} of the chain")
+    coding, parts = (bare[name] / took["token_grid"] for name in (ROWS, GRID))
+    bound = f"the bare grid's is {bare[ROWS] / bare[GRID]:.2f}"
+    print(
+        f"token_grid: {coding:.2f} of the rate of coding, {bound}; {parts:.2f} of the bare grid's"
+    )
 
 
 def compress_texts(texts: Sequence[tuple[Bytes, Int64s]]) -> None:

@@ -116,7 +116,7 @@ def test_most_of_the_time_is_decompression(frames, grid, batch_rows, context_tok
     n_steps = n_tokens // (batch_rows * context_tokens)
     loader[len(loader) - 1]  # so that the first round, too, begins with other chunks
     seconds = by_turns(
-        7,
+        15,
         {
             "zstd": lambda: [codec.decode(frame, room) for frame in contents],
             "parts": lambda: bare_batches(path, places, batch_rows, context_tokens),

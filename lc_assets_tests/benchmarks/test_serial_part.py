@@ -38,7 +38,13 @@ from lc_assets.stages.deduplication.signature_index import FILE_DOCUMENTS
 from lc_assets.stages.planning import keys_of
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard, parse_snapshot
-from lc_assets_tests.benchmarks.chain_parts import AGAIN, GUNZIP, PREFIXES, bare_parts, unpacked
+from lc_assets_tests.benchmarks.chain_parts import (
+    GUNZIP,
+    PREFIXES,
+    bare_parts,
+    print_bounds,
+    unpacked,
+)
 from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.builders import made_up_record
 from lc_assets_tests.named_draws import rng_for
@@ -306,7 +312,7 @@ def test_little_of_the_chain_is_serial(upstream, tmp_path):
         f"\n{n_bytes / 1e6:,.0f} MB of JSON in {SHARDS} shards: {total:.1f} CPU-s, "
         f"{n_bytes / 1e6 / total:.1f} MB per CPU-s; serial {share(large):.1%}"
     )
-    print(f"{AGAIN}: {bare[AGAIN]:.2f} CPU-s, {bare[AGAIN] / total:.1%} of the chain")
+    print_bounds({step.name: step.seconds for step in large}, bare)
     print_table(small, large)
     compare_with_parts({SHARDS: large, REAL_SHARDS: real}, bare)
     print(f"of {REAL_SHARDS:,} such shards {share(real):.2%} would be serial")
