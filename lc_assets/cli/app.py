@@ -69,15 +69,15 @@ MEGATRON_COMMANDS = {
 
 
 class OneValueCommand(TyperCommand):
-    """A command that refuses an option of one value, such as ``--source``, when it is given twice:
-    the first value would be ignored silently.
+    """A command that refuses an option of one text or path, such as ``--source``, when it is given
+    twice: the first would be ignored silently. Of numbers and choices the last one counts.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments."""
         _, _, given = self.make_parser(ctx).parse_args(args=[*args])
         for one in given:
-            is_single = getattr(one, "is_flag", None) is False and not one.multiple
+            is_single = not getattr(one, "multiple", True) and one.type.name in ("str", "path")
             if is_single and given.count(one) > 1:
                 raise typer.BadParameter("given twice; it takes one value", ctx, one)
         return super().parse_args(ctx, args)
