@@ -33,6 +33,17 @@ def test_where_nothing_is_out_of_date_nothing_is_built(rebuild):
     )
 
 
+def test_a_snapshot_that_dagster_lacks_is_named(lc, tmp_path):
+    """Before Dagster is asked for it, whose answer has many lines."""
+    where = ("--lake", tmp_path / "lake", "--upstream", tmp_path, "--dagster-home", tmp_path / "h")
+    said = lc("rebuild", *where, "--snapshot", "2023-07")
+    assert said.code == 2
+    assert said.err == (
+        "2023-07: no snapshot of RedPajama-V2 or of the recipe's sources; names of your own are "
+        "read from a file, --own\n"
+    )
+
+
 def test_repair_builds_what_lost_files_and_nothing_else(rebuild):
     """A lost and a flipped file; a changed setting waits for a rebuild without --repair."""
     lake = Lake(rebuild.here / "lake")

@@ -29,12 +29,13 @@ from lc_assets.cli.lakes.plan import (
     show_plans,
 )
 from lc_assets.cli.printing import lasted, print_error, say
-from lc_assets.errors import Busy
+from lc_assets.errors import BadInput, Busy
 from lc_assets.lake.lake import Lake
+from lc_assets.sources.opening import known_snapshots
 from lc_assets.stages.documents.shard_inputs import n_skipped
 from lc_assets.stages.planning import Plan, Run
 from lc_assets.stages.rebuilding import Rebuilt, build_run, damage_of, rebuild as rebuild_all
-from lc_assets.stages.snapshots import planner_of
+from lc_assets.stages.snapshots import chosen_snapshots, planner_of
 
 FAILED = 1
 
@@ -156,9 +157,24 @@ def run(
         if home is None:
             build = functools.partial(build_run, context, _reporting(report))
         else:
+            _require_known(context, where.snapshot, own)
             build = stack.enter_context(_by_dagster(where, execution, home, own, report))
         made = rebuild_all(plan, build, stop_at_once=stop_at_once)
     return _conclude(made, time.monotonic() - started)
+
+
+def _require_known(context: BuildContext, named: list[str] | None, own: Path | None) -> None:
+    """Require that Dagster has the partitions that are to be built.
+
+    Raises:
+        BadInput: when it lacks one.
+    """
+    known = known_snapshots(own, context.recipe.sources)
+    if unknown := [name for name in chosen_snapshots(context, named) if name not in known]:
+        raise BadInput(
+            f"{', '.join(unknown)}: no snapshot of RedPajama-V2 or of the recipe's sources; names "
+            "of your own are read from a file, --own"
+        )
 
 
 @contextlib.contextmanager
