@@ -227,8 +227,11 @@ def _decode(content: Bytes, n_words: int, tables: _Tables, out: Array) -> bool:
         tables: the codec's.
         out: the ids, an eighth of each stream.
     """
-    begins, is_whole = np.full(STREAMS + 1, STREAMS, np.uint64), True
-    begins[1:] += np.cumsum(content[: 4 * STREAMS].view(np.uint32).astype(np.uint64))
+    begins, is_whole = np.zeros(STREAMS + 1, np.uint64), True
+    begins[0] = STREAMS
+    for stream in range(STREAMS):
+        size = _number(content, np.uint64(4 * stream)) & np.uint64(0xFFFFFFFF)
+        begins[stream + 1] = begins[stream] + size
     if begins[STREAMS] != n_words:
         return False
     each = np.uint64(len(out) // STREAMS)
@@ -253,15 +256,21 @@ def _next(content: Bytes, at: Any, row: Any, tables: _Tables) -> tuple[Any, Any,
     """The bit behind a code and its place, where the entries for the next begin, and the id; in the
     upper bits of this number is something else.
     """
-    bits, one = np.uint64(0), np.uint64(1)
-    for number in range(np.uint64(8)):  # an instruction of the processor for all
-        bits |= np.uint64(content[(at >> np.uint64(3)) + number]) << (number << np.uint64(3))
-    bits >>= at & np.uint64(7)
+    one, bits = np.uint64(1), _number(content, at >> np.uint64(3)) >> (at & np.uint64(7))
     entry = np.uint64(tables.entries[row | (bits & tables.mask)])
     total = entry >> np.uint64(_LENGTH_BITS) & np.uint64((1 << _TOTAL_BITS) - 1)
     place = (bits & ((one << total) - one)) >> (entry & np.uint64((1 << _LENGTH_BITS) - 1))
     found = np.uint64(tables.ids[(entry >> np.uint64(_LENGTH_BITS + _TOTAL_BITS)) + place])
     return at + total, found >> np.uint64(np.iinfo(tables.ids.dtype).bits // 2), found
+
+
+@borrowing
+def _number(content: Bytes, at: Any) -> Any:
+    """Eight bytes as a little-endian number: one instruction of the processor."""
+    number = np.uint64(0)
+    for place in range(np.uint64(8)):
+        number |= np.uint64(content[at + place]) << (place << np.uint64(3))
+    return number
 
 
 def _checksum(content: bytes) -> bytes:
