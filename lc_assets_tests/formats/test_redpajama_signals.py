@@ -17,7 +17,12 @@ from hypothesis import given, strategies as st
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.redpajama.documents import DocumentRecord, line_reader
-from lc_assets.formats.redpajama.signal_lines import BULLET_NEEDS, NOT_READ, LineScanner
+from lc_assets.formats.redpajama.signal_lines import (
+    BULLET_NEEDS,
+    NOT_READ,
+    LineScanner,
+    _read_lines,
+)
 from lc_assets.formats.redpajama.signals import (
     SignalsTable,
     _record_type,
@@ -25,6 +30,7 @@ from lc_assets.formats.redpajama.signals import (
     read_signals,
     write_signals,
 )
+from lc_assets.text import texts
 from lc_assets.text.signals.names import CCNET_SIGNALS, SCALARS
 from lc_assets.text.signals.signals import signals_of
 from lc_assets.vocabulary import Shard
@@ -137,6 +143,39 @@ def test_undecodable_and_oversize_lines_are_counted_and_passed_over():
         gzip.compress(b"".join([line_for(0), *broken, long_line, line_for(6)])), max_line_bytes=1000
     )
     assert (table.lines.tolist(), table.n_undecodable, table.n_oversize) == ([0, 6], 4, 1)
+
+
+def test_what_is_read_does_not_depend_on_what_the_process_has_read(tmp_path, monkeypatch):
+    """A line that is no JSON where its scores are not needed, with the kernel loaded and without."""
+    record = DocumentRecord(url="u", raw_content="Some words.", nlines=1)
+    write_signals(tmp_path / "x.gz", SHARD, [(7, record, signals_of(record.raw_content))])
+    content = gzip.decompress((tmp_path / "x.gz").read_bytes())
+    broken = gzip.compress(
+        content.replace(b'"rps_lines_num_words":[[0', b'"rps_lines_num_words":[[,0')
+    )
+    for dispatcher in (_read_lines.compile(), None):
+        monkeypatch.setattr(_read_lines, "dispatcher", dispatcher)
+        assert table_of(broken, ["rps_doc_word_count"]).n_undecodable == 1
+
+
+def test_lines_that_are_scanned_give_what_those_that_are_decoded_give(tmp_path, monkeypatch):
+    """The first lines of a file are decoded, all others scanned; here, the first is."""
+    records = [
+        (line, DocumentRecord(url=f"u{line}", raw_content="- A\n- b\nc " * line, nlines=3))
+        for line in (9, 1, 4)
+    ]
+    write_signals(
+        tmp_path / "x.gz",
+        SHARD,
+        [(line, record, signals_of(record.raw_content)) for line, record in records],
+    )
+    decoded = table_of((tmp_path / "x.gz").read_bytes())
+    monkeypatch.setattr(texts, "CHARS_TOGETHER", 1)
+    scanned = table_of((tmp_path / "x.gz").read_bytes())
+    assert (scanned.lines.tolist(), scanned.urls) == ([1, 4, 9], ["u1", "u4", "u9"])
+    assert (decoded.lines.tolist(), decoded.urls) == ([1, 4, 9], ["u1", "u4", "u9"])
+    for name, column in decoded.columns.items():
+        np.testing.assert_array_equal(scanned.columns[name], column)
 
 
 def test_a_lone_surrogate_in_the_url_does_not_lose_the_signals():

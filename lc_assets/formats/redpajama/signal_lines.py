@@ -78,13 +78,6 @@ class LineScanner:
         self._wanted = begin, joined, np.cumsum([0, *map(len, keys)], dtype=np.int64)
         self._n_names = len(names)
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether this process has loaded the kernel, which takes as long as decoding hundreds of
-        lines.
-        """
-        return _read_lines.dispatcher is not None
-
     def scan(self, lines: Sequence[bytes]) -> Scanned:
         """Read lines without their newlines; empty ones are not read."""
         numbers, scores = np.full(len(lines), NOT_READ), np.empty((len(lines), self._n_names))

@@ -28,10 +28,6 @@ from lc_assets.text.signals.signals import MeasuredTexts, bullet_fraction, first
 from lc_assets.text.texts import together
 from lc_assets.vocabulary import Shard
 
-DECODED_FIRST = 500
-"""Lines at the beginning of a file that are decoded as JSON, unless the kernel is loaded: a short
-file needs none.
-"""
 _FIELDS_OF_CCNET = {name: name.removeprefix("ccnet_") for name in CCNET_SIGNALS}
 BUCKET_SCORES = {"head": 0.0, "middle": 1.0, "tail": 2.0}
 
@@ -93,15 +89,16 @@ def read_signals(
     known = [name for name in SCALARS if name in names]
     decoder, line_of = msgspec.json.Decoder(_record_type(known)), line_reader(shard)
     scanner = LineScanner(known, f"{shard.tag}.json.gz/")
-    first = 0 if scanner.is_loaded else DECODED_FIRST
     parts = [Scanned(np.empty(0, np.int64), [], np.empty((0, len(known))))]
     numbers = [np.empty(0, np.int64)]
     n_undecodable = n_oversize = 0
-    for batch in together(
+    batches = together(
         read_lines(stream, where=where, max_line_bytes=max_line_bytes),
         lambda numbered: len(numbered[1] or b""),
-    ):
-        own = scanner.scan([(text or b"") if number >= first else b"" for number, text in batch])
+    )
+    for place, batch in enumerate(batches):
+        # The first lines are decoded, so that a short file does without the kernel.
+        own = scanner.scan([(text or b"") if place else b"" for _, text in batch])
         for row in np.flatnonzero(own.lines == NOT_READ).tolist():
             number, text = batch[row]
             if text is None:
