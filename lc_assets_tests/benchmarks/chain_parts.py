@@ -160,14 +160,14 @@ def write_bare_grid(tokens: Path, grid: Path) -> None:
                     shard, document, stretch, shift = (line[name] for name in needed)
                     begin = int(files[shard][1][document]) + stretch * row.nbytes
                     os.preadv(files[shard][0], [row[shift:].data, row[:shift].data], begin)
-                write_bare_chunks(rows, layout)
+                write_bare_chunks(rows, layout, grid)
 
 
-def write_bare_chunks(rows: Array, layout: GridLayout) -> None:
-    """Write the chunks of a block of rows, without their index."""
+def write_bare_chunks(rows: Array, layout: GridLayout, folder: Path) -> None:
+    """Write the chunks of a block of rows, without their index, to a nameless file in a folder."""
     codec, hasher, crc32 = Zstd(level=layout.zstd_level, checksum=True), hashlib.sha256(), 0
     (down, across), (n_rows, n_tokens) = layout.inner, rows.shape
-    with tempfile.TemporaryFile(buffering=0) as out:
+    with tempfile.TemporaryFile(buffering=0, dir=folder) as out:
         for top, left in product(range(0, n_rows, down), range(0, n_tokens, across)):
             part = rows[top : top + down, left : left + across]
             frame = codec.encode(padded(part, layout.inner, layout.fill))
