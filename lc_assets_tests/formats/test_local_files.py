@@ -32,6 +32,16 @@ def test_a_file_that_was_replaced_is_read_anew(folder):
     assert read(files) == [b"b", b"file"]
 
 
+def test_a_file_is_not_read_by_another_name(folder):
+    """As when a version is withdrawn whose shards another one shares by hard links."""
+    os.link(folder / "a", folder / "shared")
+    files = LocalFiles(folder)
+    assert read(files) == [b"a", b"file"]
+    (folder / "a").unlink()
+    with pytest.raises(FileNotFoundError):
+        read(files)
+
+
 def test_a_file_that_is_gone_is_missing(folder, monkeypatch):
     """Removed, replaced with its folder by a file, or removed by another machine, which a network's
     file system says in its own way.
