@@ -99,10 +99,16 @@ def test_a_copy_is_removed(corpus, tmp_path):
         lc.deduplicate(corpus, tmp_path / "none", shingle_size=2)
 
 
+def decontaminated(corpus, out, **how):
+    """Without the documents that contain document 3."""
+    items = out.with_name("evals.jsonl")
+    items.write_text(json.dumps({"id": "q", "question": text(3)}))
+    search = DecontaminationSettings(against=(str(items),), mode="any")
+    return lc.decontaminate(corpus, out, search, **how)
+
+
 def test_a_document_with_an_evaluation_item_is_removed(corpus, tmp_path):
-    (tmp_path / "evals.jsonl").write_text(json.dumps({"id": "q", "question": text(3)}))
-    search = DecontaminationSettings(against=(str(tmp_path / "evals.jsonl"),), mode="any")
-    output = lc.decontaminate(corpus, tmp_path / "out", search, workers=1)
+    output = decontaminated(corpus, tmp_path / "out", workers=1)
     assert sorted(texts_of(output)) == sorted(map(text, [0, 1, 2, 4, 0]))
     with pytest.raises(BadInput, match="evaluation sets"):
         lc.decontaminate(corpus, tmp_path / "none", DecontaminationSettings())
@@ -121,9 +127,10 @@ def test_tokens_are_the_tokenizers(corpus, tmp_path):
     [
         (lc.tokenize, "UNCOMPRESSED"),
         (lc.deduplicate, "UNCOMPRESSED"),
+        (decontaminated, "UNCOMPRESSED"),
         (partial(lc.filter, quantiles={"mean_word_length:raw": (0, 0.5)}), "ZSTD"),
     ],
-    ids=["tokenize", "deduplicate", "filter"],
+    ids=["tokenize", "deduplicate", "decontaminate", "filter"],
 )
 def test_texts_are_compressed_where_they_are_the_output(corpus, tmp_path, command, codec):
     (built,) = command(corpus, tmp_path / "out", workers=1)["filtered_documents"]
