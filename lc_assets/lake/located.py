@@ -67,9 +67,12 @@ def existing_lake(root: str) -> Lake:
 
     Raises:
         BadInput: when there is none, as where the root is misspelled.
+        PermissionError: when its folder may not be read, which then seems to be empty.
     """
     lake = open_lake(root)
     if next(lake.partitions(), None) is None:
+        if lake.root.is_dir():
+            next(lake.root.iterdir(), None)
         raise BadInput(f"{root}: no lake is there; expected a folder that `lc build` or such wrote")
     return lake
 
