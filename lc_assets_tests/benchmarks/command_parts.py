@@ -107,9 +107,7 @@ def filtered_by_hand(path: Path, out: Path) -> list[FileFact]:
     """
     lines = msgspec.json.Decoder(Line).decode_lines(path.read_bytes())
     columns = {name: [getattr(line, name) for line in lines] for name in ("id", "url", "text")}
-    how = {"use_dictionary": False, "write_statistics": False}
-    pq.write_table(pa.table(columns), out / "texts.parquet", compression="none", **how)
-    return [fact_of(file.parent, file.name) for file in (path, out / "texts.parquet")]
+    return _written(columns, out / "texts.parquet", path)
 
 
 def tokenized_by_hand(path: Path, out: Path) -> list[FileFact]:
@@ -118,7 +116,7 @@ def tokenized_by_hand(path: Path, out: Path) -> list[FileFact]:
     """
     facts = filtered_by_hand(path, out)
     table, ids = out / "texts.parquet", out / "texts.bin"
-    assert crc32_of_file(table) == facts[1].crc32
+    assert crc32_of_file(table) == facts[0].crc32
     texts = pq.read_table(table, columns=["text"], use_threads=False)["text"].combine_chunks()
     program, end = gpt2_tokenizer()._encoding, np.array([GPT2_EOT], np.uint32)
     parts, digests = [], []
@@ -171,15 +169,15 @@ def removed_by_hand(path: Path, out: Path) -> set[frozenset[str]]:
     return {frozenset(names[place] for place in pair) for pair in alike}
 
 
+def _written(columns: Mapping[str, Sequence[Any]], path: Path, *inputs: Path) -> list[FileFact]:
+    """Write a table; digest it, and its inputs."""
+    how = {"use_dictionary": False, "write_statistics": False}
+    pq.write_table(pa.table(dict(columns)), path, compression="none", **how)
+    return [fact_of(file.parent, file.name) for file in (path, *inputs)]
+
+
 def _published(columns: Mapping[str, Sequence[Any]], path: Path, *inputs: Path) -> Path:
     """A table, written, digested as its inputs are, and verified."""
-    pq.write_table(
-        pa.table(dict(columns)),
-        path,
-        compression="none",
-        use_dictionary=False,
-        write_statistics=False,
-    )
-    facts = [fact_of(file.parent, file.name) for file in (path, *inputs)]
+    facts = _written(columns, path, *inputs)
     assert crc32_of_file(path) == facts[0].crc32
     return path

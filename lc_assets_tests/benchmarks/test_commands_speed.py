@@ -160,25 +160,41 @@ def test_a_command_against_its_bare_parts(pages, tmp_path, command, parts, least
     assert total > least * seconds
 
 
+def turns(command, by_hand, pages, out, compare):
+    """Least CPU seconds, by turns: of a command over one page, over many, and of the same by hand.
+
+    Args:
+        command, by_hand: take a file of pages and a folder.
+        pages: folder of the files.
+        out: folder for what they write.
+        compare: takes what both return, and the folder of the turn.
+    """
+    command(pages / "one.jsonl", out / "compiled")
+
+    def turn(number):
+        own = out / str(number)
+        own.mkdir()
+        one, _ = cpu_seconds(lambda _: command(pages / "one.jsonl", own / "one"), 1)
+        many, found = cpu_seconds(lambda _: command(pages / "many.jsonl", own / "many"), 1)
+        hand, made = cpu_seconds(lambda _: by_hand(pages / "many.jsonl", own), 1)
+        compare(found, made, own)
+        return one, many, hand
+
+    return map(min, zip(*map(turn, range(ROUNDS)), strict=True))
+
+
 def test_removing_against_the_same_by_hand(pages, tmp_path):
     """As of tokenizing, below; by hand no pairs are found but of neighbours in a bucket."""
     folder, megabytes = pages
-    removed(folder / "one.jsonl", tmp_path / "compiled")
 
-    def turn(number):
-        out = tmp_path / str(number)
-        out.mkdir()
-        one, _ = cpu_seconds(lambda _: removed(folder / "one.jsonl", out / "one"), 1)
-        many, found = cpu_seconds(lambda _: removed(folder / "many.jsonl", out / "many"), 1)
-        hand, pairs = cpu_seconds(lambda _: removed_by_hand(folder / "many.jsonl", out), 1)
+    def compare(found, pairs, _):
         (built,) = found.stages["near_duplicate_pairs"].values()
         ours = read_table(built.published.folder / TABLE, ["a", "b"]).to_pylist()
         known = {frozenset(name.rpartition("/")[2] for name in pair.values()) for pair in ours}
         assert pairs <= known
         assert len(pairs) > 0.8 * len(known)
-        return one, many, hand
 
-    one, many, hand = map(min, zip(*map(turn, range(ROUNDS)), strict=True))
+    one, many, hand = turns(removed, removed_by_hand, folder, tmp_path, compare)
     say("dedup, from texts to removals", megabytes, "MB of text", many - one, by_hand=hand)
     assert hand > 0.35 * (many - one)
 
@@ -186,19 +202,12 @@ def test_removing_against_the_same_by_hand(pages, tmp_path):
 def test_tokenizing_against_the_same_by_hand(pages, tmp_path):
     """MB of text per CPU-second: of the command, and of the libraries that it uses, by turns."""
     folder, megabytes = pages
-    tokenized(folder / "one.jsonl", tmp_path / "compiled")
 
-    def turn(number):
-        out = tmp_path / str(number)
-        out.mkdir()
-        one, _ = cpu_seconds(lambda _: tokenized(folder / "one.jsonl", out / "one"), 1)
-        many, found = cpu_seconds(lambda _: tokenized(folder / "many.jsonl", out / "many"), 1)
-        hand, _ = cpu_seconds(lambda _: tokenized_by_hand(folder / "many.jsonl", out), 1)
+    def compare(found, _, own):
         (ids,) = found.versions[0].glob("*.bin")
-        assert ids.read_bytes() == (out / "texts.bin").read_bytes()
-        return one, many, hand
+        assert ids.read_bytes() == (own / "texts.bin").read_bytes()
 
-    one, many, hand = map(min, zip(*map(turn, range(ROUNDS)), strict=True))
+    one, many, hand = turns(tokenized, tokenized_by_hand, folder, tmp_path, compare)
     say("tokenize", megabytes, "MB of text", many - one, by_hand=hand)
     assert hand > 0.4 * (many - one)
 
