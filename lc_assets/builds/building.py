@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from lc_assets.builds.inputs import inputs_of
 from lc_assets.builds.metering import measured_by
 from lc_assets.builds.openlineage_events import Began, reported
 from lc_assets.builds.recipe import Recipe
@@ -87,7 +88,7 @@ def build(context: BuildContext, stage: Stage, key: SnapshotId, began: Began) ->
         if publishing.finished is not None:
             return Built(published=publishing.republish(publishing.finished), reused=True)
         read, fingerprint, shards = staging.inputs, staging.fingerprint, staging.shards
-        if stage.remembers and stage.inputs(context.lake, context.recipe, key) != read:
+        if stage.remembers and inputs_of(stage, context.lake, context.recipe, key) != read:
             where = publishing.partition.name
             raise Busy(f"{where}: an input was published meanwhile; run this again")
         if (found := _in_another_lake(context, publishing)) is not None:
@@ -139,7 +140,7 @@ def staged(
         NotPublished, Busy, StorageFull, NotWritable: see `build`.
     """
     outside = {name: look(context, key) for name, look in stage.outside.items()}
-    read = stage.inputs(context.lake, context.recipe, key)
+    read = inputs_of(stage, context.lake, context.recipe, key)
     digests = stage.digests_of(read) | {
         name: digest_of(table.to_pylist()) for name, table in outside.items()
     }
@@ -214,7 +215,7 @@ def check_input_of(
     return CheckInput(
         folder=published.folder,
         fingerprint=fingerprint,
-        counts=published.receipt.counts,
+        counts=published.counts,
         lake=lake,
         inputs=inputs,
     )

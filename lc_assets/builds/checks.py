@@ -234,7 +234,7 @@ def reads_all_upstream_documents(*stages: str) -> Check:
             if len(stages) == 1
             or any(name.startswith(f"{stage}/") for name in check_input.fingerprint.inputs)
         ]
-        before = sum(check_input.only_input(stage).receipt.counts.kept for stage in read)
+        before = sum(check_input.only_input(stage).counts.kept for stage in read)
         return CheckResult(
             passed=before == check_input.counts.seen,
             message=f"{' and '.join(read)} kept {before:,} documents, {check_input.counts.seen:,} "

@@ -12,7 +12,12 @@ from lc_assets.lake.versions import Published
 
 
 def inputs_of(stage: Stage, lake: Lake, recipe: Recipe, key: str) -> dict[str, Published]:
-    """See `Stage.inputs`."""
+    """The published versions that a stage would read now, by name. A stage that reads other
+    partitions reads those that are published.
+
+    Raises:
+        NotPublished: when a stage reads its own partition only, and an input is not published.
+    """
     read: list[Published] = []
     for upstream, found in stage.reads.items():
         if not found.is_needed(recipe):

@@ -116,6 +116,11 @@ class CheckInput:
     executor: Executor = LocalExecutor()
     tables: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
 
+    @property
+    def params(self) -> dict[str, Any]:
+        """The settings that the version is made by."""
+        return self.fingerprint.params
+
     def only_input(self, stage: str) -> Published:
         """The input that came from ``stage``.
 
@@ -293,17 +298,6 @@ class Stage:
             and found.selects(recipe, key, upstream_key)
         )
 
-    def inputs(self, lake: Lake, recipe: Recipe, key: str) -> dict[str, Published]:
-        """The published versions this stage would read now, by name. A stage that reads other
-        partitions reads those that are published.
-
-        Raises:
-            NotPublished: when a stage reads its own partition only, and an input is not published.
-        """
-        from lc_assets.builds.inputs import inputs_of
-
-        return inputs_of(self, lake, recipe, key)
-
     def digests_of(self, read: Mapping[str, Published]) -> dict[str, str]:
         """Digests of its inputs by name, and as ``receipts`` that of what it cites of them."""
         digests = {name: published.digest for name, published in read.items()}
@@ -347,4 +341,4 @@ class Built:
     @property
     def counts(self) -> Counts:
         """What was seen, kept and dropped."""
-        return self.published.receipt.counts
+        return self.published.counts

@@ -158,6 +158,16 @@ class Published:
         """The data version."""
         return self.receipt.digest
 
+    @property
+    def params(self) -> dict[str, Any]:
+        """The settings that it was made by."""
+        return self.receipt.fingerprint.params
+
+    @property
+    def counts(self) -> Counts:
+        """What was seen, kept and dropped; zeros in a summary."""
+        return self.receipt.counts
+
     @classmethod
     def at(cls, folder: Path, where: str = "") -> Self:
         """Open a version's folder, or a copy of what is ``where``, for messages.

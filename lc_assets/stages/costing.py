@@ -11,6 +11,7 @@ from dataclasses import field
 
 import msgspec
 
+from lc_assets.builds.inputs import inputs_of
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.sharding import shards_of
 from lc_assets.builds.stage import Stage
@@ -104,7 +105,7 @@ class _Coster:
             return Cost(name=made.name)
 
     def _known(self, stage: Stage, made: Plan) -> Cost:
-        inputs = stage.inputs(self.lake, self.recipe, made.key)
+        inputs = inputs_of(stage, self.lake, self.recipe, made.key)
         if stage.sharding is None:
             sizes = [self._size(published) for published in inputs.values()]
             n_files, n_bytes = sum(n for n, _ in sizes), sum(size for _, size in sizes)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from lc_assets.builds.inputs import inputs_of
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.documents import SOURCE
 from lc_assets.builds.stage import Stage
@@ -306,7 +307,7 @@ class _Planner:
 
     def _wanted(self, stage: Stage, key: str, current: Published | None) -> Fingerprint | None:
         """The fingerprint of a build now; None when it depends on an upstream that was not read."""
-        read = stage.digests_of(stage.inputs(self.lake, self.recipe, key))
+        read = stage.digests_of(inputs_of(stage, self.lake, self.recipe, key))
         made = current or self._in_others(stage, key)
         made_of = made.receipt.fingerprint.inputs if made else {}
         foreign = {name: digest for name, digest in made_of.items() if "/" not in name}

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.builds import checks as claims, sharding
+from lc_assets.builds.inputs import inputs_of
 from lc_assets.builds.stage import Stage
 from lc_assets.builds.tables import DROPPED, KEYED, SWEEP
 from lc_assets.counts import Counts
@@ -55,7 +56,7 @@ class Publisher:
 
     def fingerprint(self, stage: Stage, key: str) -> Fingerprint:
         """What a build would make now."""
-        digests = stage.digests_of(stage.inputs(self.standing, RECIPE, key))
+        digests = stage.digests_of(inputs_of(stage, self.standing, RECIPE, key))
         place = (stage.name, key if stage.partitioned_by == "mix" else "")
         if place not in self.params:
             self.params[place] = stage.resolved(RECIPE, key)
@@ -148,7 +149,7 @@ def write_filtered(lake: Lake, scale: Scale, snapshot: str, *, whole: bool) -> N
     publisher = Publisher.into(lake)
 
     def write(home: Path, fingerprint: Fingerprint) -> None:
-        inputs = stage_named("filtered_documents").inputs(lake, RECIPE, snapshot)
+        inputs = inputs_of(stage_named("filtered_documents"), lake, RECIPE, snapshot)
         if whole:
             write_shard_tables(home, scale, snapshot)
         write_shards(
@@ -249,7 +250,7 @@ def write_promised_shards(
     facts = [] if whole else promised(scale, snapshot, *suffixes)
 
     def write(home: Path, fingerprint: Fingerprint) -> None:
-        inputs = stage.inputs(publisher.lake, RECIPE, snapshot)
+        inputs = inputs_of(stage, publisher.lake, RECIPE, snapshot)
         if whole:
             write_signatures(home, scale, snapshot)
         write_shards(

@@ -18,6 +18,7 @@ from lc_assets.builds.building import (
     audit,
     check_input_of,
 )
+from lc_assets.builds.inputs import inputs_of
 from lc_assets.builds.recipe_files import parse_recipe
 from lc_assets.builds.settings.common import CardSettings, SourceTerms
 from lc_assets.builds.showing import cell
@@ -53,10 +54,10 @@ def sheet(published):
     return decode_json(published.folder / card.SHEET, Sheet)
 
 
-def inputs_of(lake):
+def inputs_of_card(lake):
     """What a card is made from."""
     stage = stage_named("data_set_card")
-    return stage.inputs(lake.context.lake, lake.context.recipe, "all")
+    return inputs_of(stage, lake.context.lake, lake.context.recipe, "all")
 
 
 def test_the_sheet_holds_what_the_receipts_hold(lake, sheet):
@@ -243,7 +244,7 @@ def test_a_parser_finds_the_same_elements_whatever_is_written(sheet, value):
 def test_the_same_inputs_give_the_same_bytes(lake, published):
     again = stage_named("data_set_card").build(replace(lake.context, lake=lake.context.lake), "all")
     assert again.reused
-    sheet = sheet_of(inputs_of(lake), "gpt2")
+    sheet = sheet_of(inputs_of_card(lake), "gpt2")
     assert (
         card.plots_of(sheet)["plots/yield.png"]
         == (published.folder / "plots/yield.png").read_bytes()
@@ -291,7 +292,7 @@ def test_a_version_that_is_gone_is_unknown_and_not_nought(lake):
     """A sheet of rows whose documents were pruned says so."""
     left = {
         name: published
-        for name, published in inputs_of(lake).items()
+        for name, published in inputs_of_card(lake).items()
         if name.startswith(("longcrawl/", "token_grid/"))
     }
     sheet = sheet_of(left, "gpt2")

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.builds.building import check_input_of
+from lc_assets.builds.inputs import inputs_of
 from lc_assets.errors import CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.lake.lake import memoized
@@ -195,7 +196,7 @@ def test_who_goes_is_decided_among_the_families_of_a_snapshot(made, tmp_path):
     ]
     for snapshot in (OLD, NEW):
         stage_named("document_keys").build(context, snapshot)
-    inputs = removals.STAGE.inputs(context.lake, context.recipe, NEW)
+    inputs = inputs_of(removals.STAGE, context.lake, context.recipe, NEW)
     (old,) = pq.read_table(tables[0]).to_pylist()
     (new,) = pq.read_table(tables[1]).to_pylist()
     texts = {
@@ -232,13 +233,13 @@ def test_of_older_snapshots_no_list_of_files_is_held(made):
     """What a stage reads by its head has the same digest, whoever asks."""
     context, _ = made
     for lake in (context.lake, memoized(context.lake)):
-        found = near_pairs.STAGE.inputs(lake, context.recipe, NEW)
+        found = inputs_of(near_pairs.STAGE, lake, context.recipe, NEW)
         assert not found[f"filtered_documents/{OLD}"].receipt.files
         assert (
             found[f"filtered_documents/{OLD}"].digest
             == context.lake.partition("filtered_documents", OLD).require().digest
         )
-    assert near_pairs.STAGE.inputs(context.lake, context.recipe, NEW)[
+    assert inputs_of(near_pairs.STAGE, context.lake, context.recipe, NEW)[
         f"filtered_documents/{NEW}"
     ].receipt.files
     again = check_input_of(

@@ -153,7 +153,7 @@ def _show(output: Output) -> None:
     others = first.keys() - {rule.name for rule in rules.rules}
     lines += [(name, "", "", first[name], every[name]) for name in sorted(others)]
     table(("rule", "tests", "expected", "failed first", "failed"), lines)
-    params = filtered[0].published.receipt.fingerprint.params
+    params = filtered[0].published.params
     show_digests({**params["lists"], **params["models"]})
 
 

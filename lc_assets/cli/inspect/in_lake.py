@@ -120,7 +120,7 @@ def _partitions(kind: str, partitions: list[Partition], verify: bool) -> Artefac
             lines.append((partition.name, *[None] * 6, "unreadable"))
             damage.append(f"{partition.name}: {error}")
             continue
-        receipt, counts = published.receipt, published.receipt.counts
+        receipt, counts = published.receipt, published.counts
         name = f"{partition.name}/{published.version}"
         wrong = [f"{name}/{sentence}" for sentence in _damage_of(published, verify)]
         damage += wrong
@@ -172,7 +172,7 @@ def _version(kind: str, lake: Lake, published: Published, verify: bool) -> Artef
 
 def _tables_of(published: Published) -> Iterator[tuple[str, tuple[str, ...], Lines]]:
     """The rules of a filtering stage, from its settings, and the numbers of documents dropped."""
-    rules, counts = published.receipt.fingerprint.params.get(RULES), published.receipt.counts
+    rules, counts = published.params.get(RULES), published.counts
     if isinstance(rules, dict) and rules["rules"]:
         columns = ("name", "signal", "at_least", "at_most", "source")
         yield RULES, columns, [tuple(rule.get(of) for of in columns) for rule in rules["rules"]]

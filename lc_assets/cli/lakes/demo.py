@@ -255,7 +255,7 @@ def show_report(url: str) -> None:
     heading("Documents")
     lines = []
     for stage in COUNTED:
-        counts = [found.receipt.counts for found in lake.published(stage).values()]
+        counts = [found.counts for found in lake.published(stage).values()]
         lines.append((stage, sum(one.seen for one in counts), sum(one.kept for one in counts)))
     table(("stage", "in", "kept"), lines)
     heading("First batch")

@@ -99,7 +99,7 @@ def write_contaminated_documents(context: BuildContext, staging: StagingFolder) 
     settings = by_rule(context.recipe.contaminated_documents)
     filtered = staging.inputs[f"filtered_documents/{snapshot}"]
     if not settings.against:
-        n_documents = filtered.receipt.counts.kept
+        n_documents = filtered.counts.kept
         return Counts(seen=n_documents, kept=n_documents)
     index = index_of(settings)
     write_index(staging.folder / INDEX, index)
@@ -248,7 +248,7 @@ def the_text_holds_what_the_evidence_says(check_input: CheckInput) -> CheckResul
     names = sorted(by_id)
     chosen = [names[place] for place in evenly_spaced(len(names), _CHECKED_DOCUMENTS)]
     files = documents_files(check_input.only_input("filtered_documents").folder) if chosen else []
-    stated, params = {name: by_id[name] for name in chosen}, check_input.fingerprint.params
+    stated, params = {name: by_id[name] for name in chosen}, check_input.params
     scan = partial(_other_evidence, check_input.folder, params, stated)
     found = by_workers(check_input, scan, files_holding(chosen, files))
     wrong = [name for names in found for name in names]

@@ -102,7 +102,7 @@ def write_clean_documents(context: BuildContext, staging: StagingFolder) -> Coun
 
 def files_hold_the_documents(check_input: CheckInput) -> CheckResult:
     """Each file has as many documents as its table, with the same lengths."""
-    text_field = check_input.fingerprint.params["text_field"] or None
+    text_field = check_input.params["text_field"] or None
     files = documents_files(check_input.folder)
     found = by_workers(check_input, partial(_other_lengths, text_field=text_field), files)
     wrong, n_documents = [name for name, _ in found if name], sum(n for _, n in found)

@@ -266,9 +266,9 @@ def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
     signed = [it for it in check_input.inputs.values() if it.stage == "document_signatures"]
     known = signed[0].only(f"*{MINHASH_SUFFIX}") if signed else None
     path, files = check_input.folder / DOCUMENTS_FILE, documents_files(filtered.folder)
-    n_listed, n_standing = count_lines(path), filtered.receipt.counts.kept
+    n_listed, n_standing = count_lines(path), filtered.counts.kept
     names, same, sketches = (*IDENTITY, *(_OF_TEXT if known else ())), n_listed == n_standing, None
-    if "sketches" in check_input.fingerprint.params:
+    if "sketches" in check_input.params:
         sketches = read_npy(check_input.folder / SKETCHES_FILE)
         same = same and sketches.shape == (n_listed, SKETCH_HASHES)
     listed, parts = pa.schema([KEYED.field(name) for name in names]), parts_of(path, names)

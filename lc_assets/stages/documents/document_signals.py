@@ -185,7 +185,7 @@ def every_document_has_its_values(check_input: CheckInput) -> CheckResult:
     paths = sorted(check_input.folder.glob(f"*{VALUES_SUFFIX}"))
     n_lines = sum(by_workers(check_input, count_lines, paths))
     n_documents = check_input.counts.kept
-    stored = bool(check_input.fingerprint.params["columns"])
+    stored = bool(check_input.params["columns"])
     return CheckResult(
         passed=not stored or n_lines == n_documents,
         message=f"{n_lines:,} lines of values, {n_documents:,} documents"

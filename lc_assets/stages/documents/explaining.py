@@ -158,7 +158,7 @@ def explain_in_lake(
     shard, _ = parse_document_id(identity)
     filtered = lake.partition("filtered_documents", shard.snapshot).require()
     stored = lake.partition("document_signals", shard.snapshot).current()
-    params = filtered.receipt.fingerprint.params
+    params = filtered.params
     filtered_by = msgspec.convert(params["rules"], RuleSet)
     kept = _line(filtered, f"{shard.name}{DOCUMENTS_SUFFIX}", identity)
     dropped = why_dropped(lake, identity)

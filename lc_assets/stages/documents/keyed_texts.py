@@ -85,7 +85,7 @@ def differing(
     """Ids of those documents whose texts, read again, give other values of a schema's columns than
     those stated.
     """
-    params, found = check_input.fingerprint.params, dict[str, dict[str, Any]]()
+    params, found = check_input.params, dict[str, dict[str, Any]]()
     again = partial(_read_again, chosen=set(stated), schema=schema, params=params)
     for of in by_workers(check_input, again, files_holding(stated, files)):
         found |= of

@@ -59,7 +59,7 @@ def characters_of(lake: Lake, span: Span, column: int) -> Characters | None:
     tokens = lake.require_input(span.published, stage)
     document = _document_of(lake, tokens, span)
     text, language = document["raw_content"], document["language"]
-    params = tokens.receipt.fingerprint.params
+    params = tokens.params
     privacy = msgspec.convert(params.get("privacy", {}), PrivacySettings)
     regions, style = regions_of(language, privacy.phone_region), privacy.style
     edits, edited = list[list[Edit]](), text

@@ -200,7 +200,7 @@ class _DataSet:
         lake, published = found.lake, found.published
         if published.stage in STORES:
             self.spans = _stored(published, Path(prefix).name, documents)
-            self.tokenizer = tokenizer_of(lake, published.receipt.fingerprint.params["tokenizer"])
+            self.tokenizer = tokenizer_of(lake, published.params["tokenizer"])
             return
         rows = rows_behind(lake, published)
         if pieces:

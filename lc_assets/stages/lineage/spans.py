@@ -112,12 +112,12 @@ class Span:
 
 def holds_whole_rows(published: Published) -> bool:
     """Whether Megatron documents are whole rows, including padding, instead of single spans."""
-    return bool(published.receipt.fingerprint.params.get("megatron", "rows") == "rows")
+    return bool(published.params.get("megatron", "rows") == "rows")
 
 
 def row_tokens_of(rows: Published) -> int:
     """Length of the rows of a grid or of packed rows."""
-    return int(rows.receipt.fingerprint.params["row_tokens"])
+    return int(rows.params["row_tokens"])
 
 
 def span_of_row(grid: Published, line: Mapping[str, Any]) -> Span:
@@ -142,7 +142,7 @@ def packed_spans_of(packed: Published, split: str) -> PackedSpans:
         BadInput: when there is no such split.
     """
     names = (f"{require_split(split)}_{name}.npy" for name in FILES)
-    align = packed.receipt.fingerprint.params.get("align_tokens", 1)
+    align = packed.params.get("align_tokens", 1)
     return PackedSpans.map(packed.only(*names), split, align)
 
 

@@ -133,7 +133,7 @@ def find_rows(lake: Lake, grid: Published, split: str, rows: Sequence[int]) -> l
         BadInput: when there is no such split or row.
     """
     require_split(split)
-    counts = grid.receipt.counts.extra
+    counts = grid.counts.extra
     n_rows = {name: counts.get(f"{name} rows", 0) for name in SPLITS}
     if strange := [row for row in rows if not 0 <= row < n_rows[split]]:
         raise no_row(grid, split, strange[0], n_rows[split])

@@ -135,7 +135,7 @@ def no_text_is_held_too_often(check_input: CheckInput) -> CheckResult:
     """A content is claimed by at most the allowed number of roots, once each; in mode ``consume``,
     each page is claimed once, and roots never.
     """
-    settings = check_input.fingerprint.params["longpack"]
+    settings = check_input.params["longpack"]
     most = settings["repetitions"]
     errors = {
         "contents held more often": "SELECT cluster FROM claims GROUP BY cluster HAVING count(*) > "
@@ -159,7 +159,7 @@ def documents_keep_their_limit(check_input: CheckInput) -> CheckResult:
     """Root and children are no more tokens than a document may have, line ends and anchor lines
     counted at their most.
     """
-    limit = check_input.fingerprint.params["longpack"]["max_tokens"]
+    limit = check_input.params["longpack"]["max_tokens"]
     size = f"any_value(root_tokens) + {PART_TOKENS} + sum(n_tokens + strlen(keys) + {PART_TOKENS})"
     sizes = f"(SELECT {size} AS n FROM claims GROUP BY root_id)"
     errors = {"documents too long": f"SELECT * FROM {sizes} WHERE n > {limit}"}
@@ -172,7 +172,7 @@ def children_stand_before_what_points_at_them(check_input: CheckInput) -> CheckR
     """A child is linked to by its root, or by a page of the round before that comes after it; there
     are at most as many rounds as the settings allow.
     """
-    depth = check_input.fingerprint.params["longpack"]["depth"]
+    depth = check_input.params["longpack"]["depth"]
     errors = {
         "children of the first round that their root does not point at": "SELECT * FROM claims "
         "WHERE depth = 1 AND parent_id != root_id",

@@ -188,7 +188,7 @@ def parts_are_the_cleaned_pages(check_input: CheckInput) -> CheckResult:
     """Of an even choice of documents, the root and some children are, character for character, the
     filtered documents' texts.
     """
-    exact = check_input.fingerprint.params["paper_exact"]
+    exact = check_input.params["paper_exact"]
     filtered = {
         published.key: published.folder
         for published in inputs_from(check_input.inputs, "filtered_documents")
@@ -222,7 +222,7 @@ def packed_documents_keep_the_limit(check_input: CheckInput) -> CheckResult:
     """No document's parts are more tokens than it may have; an even choice of texts, and the
     longest, are counted again as a whole.
     """
-    params = check_input.only_input("link_claims").receipt.fingerprint.params
+    params = check_input.only_input("link_claims").params
     limit = params["longpack"]["max_tokens"]
     counted: list[int] = []
     # A tokenizer setting that is a path is not recorded in receipts.

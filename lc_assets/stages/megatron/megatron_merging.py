@@ -123,7 +123,7 @@ def ids_of(reader: MegatronReader) -> Ids | None:
     if receipt is not None:
         return receipt.ids
     found = located(str(reader.prefix.parent))
-    params = found.published.receipt.fingerprint.params if found and found.version else {}
+    params = found.published.params if found and found.version else {}
     if "tokenizer_sha256" not in params:
         return None
     return Ids(

@@ -111,7 +111,7 @@ def write_blended_mix(context: BuildContext, staging: StagingFolder) -> Counts:
         index = _index_of(source)
         available[name] = _samples_of(index, megatron.sequence_length)
         if not source.name.startswith(f"{PLAIN}/"):
-            require_whole_rows(mix, source.receipt.fingerprint.params["megatron"])
+            require_whole_rows(mix, source.params["megatron"])
         elif index is not None and len(index.lengths):
             lengths[source.name] = int(index.lengths[0])
     if lengths:

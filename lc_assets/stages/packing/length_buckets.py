@@ -68,7 +68,7 @@ def write_length_buckets(context: BuildContext, staging: StagingFolder) -> Count
             folder=staging.folder,
             edges=recipe.length_buckets.edges,
             tokenizer=recipe.token_documents.tokenizer,
-            text_field=clean.receipt.fingerprint.params["text_field"] or None,
+            text_field=clean.params["text_field"] or None,
         )
         for file in tables or sorted(clean.folder.glob(f"*{JSON_SUFFIX}"))
     ]
@@ -104,7 +104,7 @@ def write_buckets(task: BucketTask) -> Counts:
 def buckets_hold_the_documents(check_input: CheckInput) -> CheckResult:
     """Each bucket's files have as many lines as documents were counted."""
     wrong = []
-    for name in bucket_names(check_input.fingerprint.params["edges"]):
+    for name in bucket_names(check_input.params["edges"]):
         n_lines = 0
         for path in (check_input.folder / name).glob(f"*{JSON_SUFFIX}"):
             with gzip.open(path) as lines:

@@ -238,7 +238,7 @@ def rows_hold_their_pieces(rows: _Rows) -> str:
     tokens: all rows, or an even 64.
     """
     store, whole = rows.found.only_input("packing_tokens"), rows.settings.megatron == "rows"
-    eot, n_checked = store.receipt.fingerprint.params["eot"], 0
+    eot, n_checked = store.params["eot"], 0
     tokens = store.folder
     for split in SPLITS:
         reader = GridReader(rows.found.folder / f"{split}.zarr")

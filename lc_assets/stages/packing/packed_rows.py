@@ -80,7 +80,7 @@ def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabula
     Raises:
         BadInput: when documents are to be ended and its tokenizer has no end of text.
     """
-    made_by = store.receipt.fingerprint.params
+    made_by = store.params
     found = Vocabulary(
         name=made_by["tokenizer"],
         n_ids=int(made_by["n_ids"]),

@@ -44,7 +44,7 @@ class Store:
     """The documents of a version of tokens: ids, sequences and their hashes, by shard."""
 
     def __init__(self, tokens: Published) -> None:
-        self.eot = tokens.receipt.fingerprint.params["eot"]
+        self.eot = tokens.params["eot"]
         paths = {path.name.split(".")[0]: path for path in sorted(tokens.folder.glob(DOCUMENTS))}
         self.names = {
             name: pq.read_table(path, columns=["id"])["id"] for name, path in paths.items()

@@ -168,7 +168,7 @@ class Audit:
             one.fault = fault if isinstance(fault, str) else fault(int(wrong[0]))
 
     def _rows(self, rows: Published) -> None:
-        is_grid, params = rows.stage == "token_grid", rows.receipt.fingerprint.params
+        is_grid, params = rows.stage == "token_grid", rows.params
         tokens = self.lake.require_input(rows, "token_documents" if is_grid else "packing_tokens")
         store, keys, taken = Store(tokens), list[list[int]](), set[tuple[Any, ...]]()
         path = rows.folder / SERVED[rows.stage]
@@ -197,7 +197,7 @@ class Audit:
         once = len(taken) == len(keys) or params.get("method") == "upsample"
         self.expect("rows", rows.name, once, "a stretch of a document is in two rows", 0)
         removed = self.lake.inputs_of(tokens, "removed_documents")
-        near = is_grid and any(of.receipt.fingerprint.params["near"] for of in removed)
+        near = is_grid and any(of.params["near"] for of in removed)
         table = pq.read_table(path, columns=["id", "split"])
         heldout = np.asarray(table["split"]) == "heldout"
         part = np.array(keys, np.uint64).reshape(-1, 2)
@@ -237,7 +237,7 @@ class Audit:
 
     def _mix(self, mix: Published) -> None:
         described = json.loads((mix.folder / "mix.json").read_bytes())
-        epochs = mix.receipt.fingerprint.params["epochs"]
+        epochs = mix.params["epochs"]
         chosen, samples = (
             read_npy(mix.folder / f"{of}.npy") for of in ("dataset_index", "dataset_sample_index")
         )
@@ -303,7 +303,7 @@ class Audit:
             ids = {line["id"] for line in lines_of(current.folder / "withdrawn.parquet")}
         for version in partition.versions():
             path = version.folder / "remembered.parquet"
-            copies = version.receipt.fingerprint.params.get("same_content") != "stays"
+            copies = version.params.get("same_content") != "stays"
             for line in lines_of(path) if copies and path.is_file() else ():
                 entry = line["kind"], normal(line["kind"], line["value"])
                 if entry not in self.reinstated and not self._is_named(line, self.reinstated):
@@ -315,7 +315,7 @@ class Audit:
         ids = list[UInt64s]()
         for of in (self.lake.require_input(tokens, "filtered_documents"), tokens):
             ids += [ids_in(of, DOCUMENTS), ids_in(of, DROPPED)]
-            found, counts = (len(ids[-2]), len(ids[-1])), of.receipt.counts
+            found, counts = (len(ids[-2]), len(ids[-1])), of.counts
             right = found == (counts.kept, counts.seen - counts.kept)
             self.expect("documents", of.name, right, f"{found}, not {counts}", counts.seen)
         filtered, _, kept, left_out = ids
@@ -324,7 +324,7 @@ class Audit:
         self.expect("documents", tokens.name, same, fault, 0)
         for removed in self.lake.inputs_of(tokens, "removed_documents"):
             decided = ids_in(removed, "decisions.parquet")
-            gone, counts = ids_in(removed, "decisions.parquet", "reason"), removed.receipt.counts
+            gone, counts = ids_in(removed, "decisions.parquet", "reason"), removed.counts
             right = len(gone) == counts.seen - counts.kept and np.array_equal(decided, filtered)
             known = right and np.isin(gone, left_out).all()
             self.expect("documents", removed.name, known, f"{len(gone):,} removed", len(gone))

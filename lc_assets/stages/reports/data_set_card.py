@@ -211,7 +211,7 @@ def the_card_agrees_with_the_order(check_input: CheckInput) -> CheckResult:
     wrong = [
         what
         for what, right in {
-            "rows": n_rows == order.receipt.counts.kept,
+            "rows": n_rows == order.counts.kept,
             "digest": sheet.digest == order.digest and cited in readme and cited in page,
             "plots": all(f'"{plot}"' in page for plot in plots),
         }.items()

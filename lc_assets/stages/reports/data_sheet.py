@@ -223,7 +223,7 @@ def _snapshot(grid: Published, chain: Mapping[str, Receipt]) -> SnapshotSheet:
     )
     languages = read_table(grid.only(ROWS_FILE) / ROWS_FILE, ["language"])["language"]
     return SnapshotSheet(
-        snapshot=grid.receipt.fingerprint.key,
+        snapshot=grid.key,
         grid=(grid.version, grid.digest),
         documents=None if filtered is None else filtered.seen,
         filtered=None if filtered is None else filtered.kept,
@@ -237,9 +237,9 @@ def _snapshot(grid: Published, chain: Mapping[str, Receipt]) -> SnapshotSheet:
 
 
 def _mix(mix: Published) -> MixSheet:
-    counts = mix.receipt.counts
+    counts = mix.counts
     return MixSheet(
-        name=mix.receipt.fingerprint.key,
+        name=mix.key,
         version=mix.version,
         digest=mix.digest,
         samples=counts.kept,
@@ -274,5 +274,5 @@ def _lengths(grids: Iterable[Published]) -> list[int]:
 
 def _samples(grids: list[Published], tokenizer: str) -> list[dict[str, Any]]:
     """Beginnings of the newest grid's first training rows; its files are fetched for them."""
-    with_rows = [grid for grid in grids if grid.receipt.counts.extra["train rows"]]
+    with_rows = [grid for grid in grids if grid.counts.extra["train rows"]]
     return decoded_rows(with_rows[-1], tokenizer, n_rows=SHOWN_ROWS) if with_rows else []

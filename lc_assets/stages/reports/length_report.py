@@ -156,7 +156,7 @@ def _growth(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
     found = growth(
         np.array(before, np.int64),
         np.array(after, np.int64),
-        n_roots=roots_tried(claims.receipt.counts),
+        n_roots=roots_tried(claims.counts),
     )
     return [{name: getattr(found, name) for name in GROWTH.names}]
 
@@ -212,7 +212,7 @@ def every_document_has_a_length(check_input: CheckInput) -> CheckResult:
                 n_misplaced += group_of(line["n_tokens"]) != line["length_group"]
         published = check_input.inputs.get(f"{stage}/{check_input.fingerprint.key}")
         if published is not None:
-            upstream = published.receipt.counts
+            upstream = published.counts
             came_in += upstream.extra["pieces"] if document_set == PACKED else upstream.kept
     wrong = [
         f"{what}: {found[what]:,} in the tables, {count:,} counted"

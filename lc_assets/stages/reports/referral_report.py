@@ -205,7 +205,7 @@ def every_sample_has_the_requested_size(check_input: CheckInput) -> CheckResult:
     """Each group of natural and packed documents has the requested sample size, or all documents;
     each document once, in the group of its length.
     """
-    most = check_input.fingerprint.params["sample"]
+    most = check_input.params["sample"]
     lengths = check_input.only_input("length_report").folder
     wrong, n_measured = list[str](), 0
     for document_set in SETS:

@@ -44,7 +44,7 @@ def write_longcrawl(_context: BuildContext, staging: StagingFolder) -> Counts:
             "no snapshot's grid is published: there is nothing to order; materialize "
             "`token_grid` of one first"
         )
-    lengths = {grid.name: int(grid.receipt.fingerprint.params["row_tokens"]) for grid in grids}
+    lengths = {grid.name: int(grid.params["row_tokens"]) for grid in grids}
     readers = [GridReader(grid.only("*/zarr.json") / "train.zarr") for grid in grids]
     tokenizers = [str(reader.attributes.get("tokenizer")) for reader in readers]
     common_of(dict(zip(lengths, tokenizers, strict=True)), "tokenizers")
@@ -59,7 +59,7 @@ def write_longcrawl(_context: BuildContext, staging: StagingFolder) -> Counts:
         source, row = interleave([_priorities(grid, split) for grid in grids])
         write_order(staging.folder, split, source, row)
         counts[f"{split} rows"] = len(row)
-    n_seen = sum(grid.receipt.counts.extra[f"{split} rows"] for grid in grids for split in SPLITS)
+    n_seen = sum(grid.counts.extra[f"{split} rows"] for grid in grids for split in SPLITS)
     extra = counts | {"snapshots": len(grids)}
     return Counts(seen=n_seen, kept=sum(counts.values()), extra=extra)
 
@@ -85,9 +85,9 @@ def common_of(values: Mapping[str, Any], what: str, *, to_make: str = "order") -
 
 def source_of(grid: Published) -> OrderSource:
     """How an order names one grid."""
-    extra = grid.receipt.counts.extra
+    extra = grid.counts.extra
     return OrderSource(
-        snapshot=grid.receipt.fingerprint.key,
+        snapshot=grid.key,
         version=grid.version,
         digest=grid.digest,
         train_rows=extra["train rows"],

@@ -159,7 +159,7 @@ def coder_for(tokens: Published, rows: pa.Table, settings: GriddingSettings) -> 
     """The codec's configuration for planned rows, by an even sample of them."""
     from lc_assets.formats.arrays.ranking import configuration_for
 
-    n_ids = int(tokens.receipt.fingerprint.params["n_ids"])
+    n_ids = int(tokens.params["n_ids"])
     some = rows.take(evenly_spaced(rows.num_rows, max(CODER_TOKENS // settings.row_tokens, 1)))
     ids = gather_rows(some, tokens.folder, row_tokens=settings.row_tokens, n_ids=n_ids)
     return configuration_for(ids, n_ids)

@@ -104,7 +104,7 @@ def write_token_grid(context: BuildContext, staging: StagingFolder) -> Counts:
     """
     snapshot, settings = staging.key, context.recipe.token_grid
     tokens = staging.inputs[f"token_documents/{snapshot}"]
-    shortest = int(tokens.receipt.fingerprint.params["min_tokens"])
+    shortest = int(tokens.params["min_tokens"])
     if shortest < settings.row_tokens:
         raise Mismatch(
             f"{tokens.name} holds documents from {shortest:,} tokens on, rows have "
@@ -145,7 +145,7 @@ def _tasks(
     coder: Configuration | None,
 ) -> list[BandTask]:
     """Create the array of one split; a task per block of its rows."""
-    made_by = tokens.receipt.fingerprint.params
+    made_by = tokens.params
     layout = settings.layout(of_split(rows, split).num_rows, int(made_by["n_ids"]), coder)
     path, eot, tokenizer = staging.folder / f"{split}.zarr", made_by["eot"], made_by["tokenizer"]
     create_grid(path, layout, tokenizer=tokenizer, attributes={"eot": eot}, rows=f"{split}_row")
@@ -212,7 +212,7 @@ def every_row_is_planned_once(check_input: CheckInput) -> CheckResult:
     """``rows.parquet`` fits its schema, names each stretch of a document once, counts rows from 0
     without a gap, matches the arrays.
     """
-    folder, params = check_input.folder, check_input.fingerprint.params
+    folder, params = check_input.folder, check_input.params
     table = read_table(folder / ROWS_FILE, ROWS.names)
     wrong = table_failures(folder / ROWS_FILE, ROWS)
     if n_twice := table.num_rows - len(set(row_keys(table))):
@@ -313,7 +313,7 @@ def order_and_shifts_are_uniform(check_input: CheckInput) -> CheckResult:
     most once in a million builds).
     """
     table = read_table(check_input.folder / ROWS_FILE, ["priority", "shift"])
-    row_tokens = check_input.fingerprint.params["row_tokens"]
+    row_tokens = check_input.params["row_tokens"]
     p_order = uniform_on_a_line(np.asarray(table["priority"]) / 2.0**64)
     p_shift = uniform_on_a_line(np.asarray(table["shift"]) / row_tokens)
     found = f"p ≤ {p_order:.3g} for the order, ≤ {p_shift:.3g} for the shifts"

@@ -62,7 +62,7 @@ def filtered_documents(context: BuildContext, built: Built) -> Shown:
     """Reasons, thresholds, lengths, sizes and samples."""
     published, counts = built.published, built.counts
     words = filtering.word_counts(published)
-    rules, settings = rules_of_key(context.recipe, published.receipt.fingerprint.key)
+    rules, settings = rules_of_key(context.recipe, published.key)
     read = counts.extra.get("bytes of JSON", published.receipt.measured["bytes_read"])
     curves, numbers = thresholds_of(published)
     files = documents_files(published.folder)

@@ -46,7 +46,7 @@ def html_index(_context: BuildContext, built: Built) -> Shown:
 
 def page_links(context: BuildContext, built: Built) -> Shown:
     """Where links lead, and the pages that most pages of their own host link to."""
-    snapshot = built.published.receipt.fingerprint.key
+    snapshot = built.published.key
     index = context.lake.partition("html_index", snapshot).require()
     targets = linking.links_by_outcome(built.counts)
     return Shown(
@@ -66,12 +66,12 @@ def link_claims(_context: BuildContext, built: Built) -> Shown:
 def longpack_documents(context: BuildContext, built: Built) -> Shown:
     """Growth beside the paper's, lengths before and after, and examples."""
     folder = built.published.folder
-    snapshot = built.published.receipt.fingerprint.key
+    snapshot = built.published.key
     claims = context.lake.partition("link_claims", snapshot).require()
-    lengths = lengths_of(longpack.spans_files(folder), n_roots=roots_tried(claims.receipt.counts))
+    lengths = lengths_of(longpack.spans_files(folder), n_roots=roots_tried(claims.counts))
     growth = [
         {"measure": name, "here": ours, "paper": theirs}
-        for name, ours, theirs in beside_the_paper(lengths.growth, claims.receipt.counts)
+        for name, ours, theirs in beside_the_paper(lengths.growth, claims.counts)
     ]
     before, after = (
         {name: 100 * pair[side] for name, pair in lengths.shares.items()} for side in (0, 1)

@@ -160,7 +160,7 @@ def the_tables_fit_their_schemas(check_input: CheckInput) -> CheckResult:
     """Every table fits its schema: columns, types, ids' form, no nulls where none may be, ids
     unique per shard.
     """
-    params = check_input.fingerprint.params
+    params = check_input.params
     schema = table_of(tuple(params.get("fields", ())), terms="terms" in params)
     return tables_fit(schema)(check_input)
 

@@ -25,7 +25,7 @@ def the_ids_are_where_the_table_says(check_input: CheckInput) -> CheckResult:
     wrong = [words for complaints, _, _ in found for words in complaints]
     n_tokens = sum(n_ids for _, n_ids, _ in found)
     highest = max((most for _, _, most in found), default=-1)
-    vocab_size = int(check_input.fingerprint.params["n_ids"])
+    vocab_size = int(check_input.params["n_ids"])
     if highest >= vocab_size:
         wrong.append(f"id {highest:,} is outside the vocabulary of {vocab_size:,}")
     return CheckResult(
@@ -104,7 +104,7 @@ def _of_another_page(check_input: CheckInput, page: str) -> str:
             continue
         if published is None:
             continue
-        params, pages = published.receipt.fingerprint.params, _pages(published.receipt.counts)
+        params, pages = published.params, _pages(published.counts)
         is_same = params.get("tokenizer_sha256") == own.params["tokenizer_sha256"]
         if is_same and pages and page not in pages:
             return (

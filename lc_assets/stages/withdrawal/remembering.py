@@ -44,7 +44,7 @@ def remembered_in(published: Published | CheckInput) -> pa.Table:
 
 def remembered_digests(withdrawn: Published) -> set[str]:
     """Digests of what a version remembers, if it withdraws copies too."""
-    if withdrawn.receipt.fingerprint.params.get("same_content") == "stays":
+    if withdrawn.params.get("same_content") == "stays":
         return set()
     table = remembered_in(withdrawn)
     return {*table["digest"].to_pylist(), *table["text_digest"].to_pylist()} - {""}

@@ -255,7 +255,7 @@ def _contents(remembered: pa.Table) -> pa.ChunkedArray:
 
 def _spared(check_input: CheckInput) -> list[Any]:
     """Kinds and values of the entries of reinstated documents."""
-    return [tuple(name) for name in check_input.fingerprint.params.get("reinstated", ())]
+    return [tuple(name) for name in check_input.params.get("reinstated", ())]
 
 
 def every_listed_document_is_where_it_was(check_input: CheckInput) -> CheckResult:
