@@ -101,6 +101,7 @@ class LazyCommand(TyperCommand):
         single = typer.Typer(
             add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
         )
+        words = words.partition("\n\nArgs:\n")[0]  # as options
         single.command(
             self.name, cls=OneValueCommand, help=words, epilog=f"\b\nExample: {example}"
         )(with_reports(with_options(function)))

@@ -33,21 +33,21 @@ def index(
         int, Option("--seq-length", help="Megatron's --seq-length: tokens of a sample.")
     ],
     out: Out,
-    seed: Annotated[int, Option(help="Megatron's --seed.")] = 1234,
-    samples: Annotated[
-        int | None,
-        Option(help="Samples that are needed; by default those of one epoch."),
-    ] = None,
-    split: Annotated[
-        str | None,
-        Option(help="Megatron's --split, such as 98,2,0; by default all documents."),
-    ] = None,
-    part: Annotated[str, Option(help="Which part of the split: train, valid or test.")] = "train",
+    seed: int = 1234,
+    samples: int | None = None,
+    split: str | None = None,
+    part: str = "train",
 ) -> None:
     """Write the GPT index that Megatron would build: document_index.npy, sample_index.npy,
     shuffle_index.npy.
 
     Prints tokens and samples of an epoch, and the numbers of samples that are whole epochs.
+
+    Args:
+        seed: Megatron's --seed.
+        samples: samples that are needed; by default those of one epoch.
+        split: Megatron's --split, such as 98,2,0; by default all documents.
+        part: which part of the split: train, valid or test.
 
     Example: lc megatron index data/web --seq-length 4096 --out web-index
     """
@@ -69,23 +69,20 @@ def blend(
     more: Annotated[
         list[str] | None, Argument(metavar="...", help="The rest of the weights or sizes.")
     ] = None,
-    weights: Annotated[
-        list[str] | None,
-        Option(help="Weight of each source: --weights 0.7 0.2 0.1"),
-    ] = None,
-    sizes: Annotated[
-        list[str] | None,
-        Option(help="Samples of each source, all to be taken: --sizes 700 200"),
-    ] = None,
-    size: Annotated[int | None, Option(help="Samples of the blend; only with --weights.")] = None,
-    uint8: Annotated[
-        bool,
-        Option("--uint8", help="Number the sources in one byte, as Megatron's older forks do."),
-    ] = False,
+    weights: list[str] | None = None,
+    sizes: list[str] | None = None,
+    size: int | None = None,
+    uint8: bool = False,
 ) -> None:
     """Write a blend as Megatron draws it up: dataset_index.npy and dataset_sample_index.npy.
 
     With --weights it has --size samples; with --sizes every sample of every source once.
+
+    Args:
+        weights: weight of each source: --weights 0.7 0.2 0.1
+        sizes: samples of each source, all to be taken: --sizes 700 200
+        size: samples of the blend; only with --weights.
+        uint8: number the sources in one byte, as Megatron's older forks do.
 
     Example: lc megatron blend --weights 0.7 0.2 0.1 --size 100000 --out blend
     """
@@ -108,18 +105,14 @@ def merge(
         list[Path],
         Argument(metavar="PREFIX...", help="Data sets, folders of them, or OUT of lc tokenize."),
     ],
-    output: Annotated[
-        Path,
-        Option(
-            help="Prefix of the result; with --max-size results are PREFIX-00000 and so on.",
-        ),
-    ],
-    max_size: Annotated[
-        str | None,
-        Option(help="Most bytes of a .bin, such as 30GB; no document is cut."),
-    ] = None,
+    output: Path,
+    max_size: str | None = None,
 ) -> None:
     """Merge Megatron data sets, in the order given; each is checked before a byte is copied.
+
+    Args:
+        output: prefix of the result; with --max-size results are PREFIX-00000 and so on.
+        max_size: most bytes of a .bin, such as 30GB; no document is cut.
 
     Example: lc megatron merge tokens --output data/mine --max-size 30GB
     """
@@ -137,7 +130,7 @@ def merge(
 
 def export(
     prefix: Prefix,
-    output: Annotated[Path, Option(help="The file (nanogpt) or the new folder (datasets, mds).")],
+    output: Path,
     kind: Annotated[
         str,
         Option(
@@ -145,16 +138,16 @@ def export(
             help="nanogpt, datasets (Parquet of Hugging Face), mds (MosaicML), or a package's.",
         ),
     ],
-    over_last: Annotated[
-        int | None,
-        Option(
-            help="nanogpt: replace the last id of each document by this one; LongCrawl64's script: "
-            "50256.",
-        ),
-    ] = None,
-    split: Annotated[str, Option(help="datasets: the split in the files' names.")] = "train",
+    over_last: int | None = None,
+    split: str = "train",
 ) -> None:
     """Write a data set in another loader's format.
+
+    Args:
+        output: the file (nanogpt) or the new folder (datasets, mds).
+        over_last: ``nanogpt``: replace the last id of each document by this one; LongCrawl64's
+            script: 50256.
+        split: ``datasets``: the split in the files' names.
 
     Example: lc megatron export data/mine --to nanogpt --output train.bin --over-last 50256
     """
@@ -177,24 +170,22 @@ def export(
 
 def decompose(
     prefix: Prefix,
-    output: Annotated[
-        Path,
-        Option(help="Folder for a data set per length: tokens-00256 and so on."),
-    ],
-    shortest: Annotated[int, Option(help="Tokens of the shortest pieces, a power of two.")] = 256,
-    longest: Annotated[int, Option(help="Tokens of the longest.")] = 8192,
-    seed: Annotated[
-        int | None,
-        Option(
-            help="Draw the order of a document's pieces; by default the longest come first.",
-        ),
-    ] = None,
+    output: Path,
+    shortest: int = 256,
+    longest: int = 8192,
+    seed: int | None = None,
 ) -> None:
     """Cut every document into pieces of 256, 512, ... tokens, as its length is in binary; no piece
     crosses a document.
 
     For training with batches of one length at a time, a curriculum from short to long, and no
     padding. What is left of a document, shorter than the shortest piece, is counted and left out.
+
+    Args:
+        output: folder for a data set per length: tokens-00256 and so on.
+        shortest: tokens of the shortest pieces, a power of two.
+        longest: tokens of the longest.
+        seed: draw the order of a document's pieces; by default the longest come first.
 
     Example: lc megatron decompose data/mine --output by-length --shortest 256 --longest 8192
     """

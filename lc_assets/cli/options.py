@@ -1,8 +1,9 @@
 """Options that several commands share, and groups of options.
 
-A command may take options in groups (`with_options`): parameters whose type is a dataclass, each
-field of which is an option; and parameters whose default is
-`lc_assets.cli.setting_options.settings_options`, for settings of a recipe.
+A parameter of a command that its docstring explains is an option of its name. A command may take
+options in groups (`with_options`): parameters whose type is a dataclass, each field of which is an
+option; and parameters whose default is `lc_assets.cli.setting_options.settings_options`, for
+settings of a recipe.
 """
 
 import functools
@@ -11,11 +12,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, field, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from lc_assets.cli.setting_options import SettingsOptions
+from lc_assets.cli.setting_options import SettingsOptions, parameters_of
 from lc_assets.errors import BadInput
 from lc_assets.records import record
 
@@ -134,7 +135,13 @@ Lang = Annotated[str, Option("--lang", help="Language of documents that do not s
 
 @record
 class DocumentOptions:
-    """Which documents, by one of these values."""
+    """Which documents, by one of these values.
+
+    Attributes:
+        url: a page's URL.
+        domain: a domain: its pages, and those of all its subdomains.
+        digest: digest of a page (sha1:...) or of a text (sha256:...).
+    """
 
     document: Annotated[
         str | None,
@@ -144,13 +151,9 @@ class DocumentOptions:
             help="A document id, such as 2023-06/0000/en_head.json.gz/17 or books/part-0/line-17.",
         ),
     ] = None
-    url: Annotated[str | None, Option(help="A page's URL.")] = None
-    domain: Annotated[
-        str | None, Option(help="A domain: its pages, and those of all its subdomains.")
-    ] = None
-    digest: Annotated[
-        str | None, Option(help="Digest of a page (sha1:...) or of a text (sha256:...).")
-    ] = None
+    url: str | None = None
+    domain: str | None = None
+    digest: str | None = None
 
     def named(self) -> "dict[Kind, str]":
         """The values that are given, by kind."""
@@ -163,7 +166,14 @@ Split = Annotated[str, Option("--split", help="train or heldout.")]
 
 @record
 class Corpus:
-    """Documents to read, and the lake to write."""
+    """Documents to read, and the lake to write.
+
+    Attributes:
+        broken: what to do about a file that cannot be read.
+        killed: what to do about a document that needs more memory than there is.
+        shard_size: cut larger uncompressed files of JSON lines into shards of this size, such as
+            256MB, which workers share; by default a file is one.
+    """
 
     paths: Annotated[
         list[Path],
@@ -173,21 +183,9 @@ class Corpus:
         ),
     ]
     text_field: TextField = None
-    broken: Annotated[
-        Literal["skip", "fail"],
-        Option(help="What to do about a file that cannot be read."),
-    ] = "skip"
-    killed: Annotated[
-        Literal["fail", "skip"],
-        Option(help="What to do about a document that needs more memory than there is."),
-    ] = "fail"
-    shard_size: Annotated[
-        str,
-        Option(
-            help="Cut larger uncompressed files of JSON lines into shards of this size, such as "
-            "256MB, which workers share; by default a file is one.",
-        ),
-    ] = "0"
+    broken: Literal["skip", "fail"] = "skip"
+    killed: Literal["fail", "skip"] = "fail"
+    shard_size: str = "0"
     log_interval: Annotated[
         float,
         Option(
@@ -314,16 +312,15 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """
     groups: dict[str, tuple[Any, list[str]]] = {}
     found: list[inspect.Parameter] = []
-    kinds = get_type_hints(command, include_extras=True)
-    for parameter in inspect.signature(command).parameters.values():
-        kind: Any = kinds[parameter.name]
+    for parameter in parameters_of(command):
+        kind = parameter.annotation
         if isinstance(parameter.default, SettingsOptions):
             kind = parameter.default
             own = kind.parameters()
         elif isinstance(kind, type) and is_dataclass(kind):
-            own = list(inspect.signature(kind, eval_str=True).parameters.values())
+            own = parameters_of(kind)
         else:
-            found.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
+            found.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
             continue
         groups[parameter.name] = kind, [one.name for one in own]
         found += own

@@ -1,7 +1,7 @@
-"""Options for settings of a recipe, made of the settings' types, defaults and descriptions."""
+"""Options made of types, defaults and docstrings: of commands, and of settings of a recipe."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from typer import Option
@@ -23,9 +23,7 @@ def settings_options(defaults: "msgspec.Struct", *names: str, **flags: str) -> A
         names: of settings whose options are called like them.
         flags: options of other settings, by setting.
     """
-    return SettingsOptions(
-        defaults, {name: f"--{name.replace('_', '-')}" for name in names} | flags
-    )
+    return SettingsOptions(defaults, {name: _flag(name) for name in names} | flags)
 
 
 @frozen
@@ -44,7 +42,7 @@ class SettingsOptions:
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=getattr(self.defaults, name),
-                annotation=_option(flag, kinds[name], meanings[name]),
+                annotation=_setting(flag, kinds[name], meanings[name]),
             )
             for name, flag in self.flags.items()
         ]
@@ -62,14 +60,37 @@ class SettingsOptions:
             raise BadInput(f"{self.flags[name]} {given[name]}: {error}") from error
 
 
-def _option(flag: str, kind: Any, meaning: str) -> Any:
-    """A setting's type as typer takes it; the settings check the values. A description that begins
-    with a value, such as ``html5``, keeps its case.
+def parameters_of(of: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a command, or of a class of options. Those that its docstring explains are
+    options of their names.
     """
+    meanings = attributes_of(of)
+    return [
+        one.replace(annotation=_option(_flag(one.name), one.annotation, meanings[one.name]))
+        if one.name in meanings
+        else one
+        for one in inspect.signature(of, eval_str=True).parameters.values()
+    ]
+
+
+def _setting(flag: str, kind: Any, meaning: str) -> Any:
+    """A setting's type as typer takes it; the settings check the values."""
     choices = None
     if get_origin(kind) is Literal:
         kind, choices = str, "|".join(get_args(kind))
     elif get_origin(kind) is tuple:
         kind = list[get_args(kind)[0]]  # type: ignore[misc]
+    return _option(flag, kind, meaning, choices)
+
+
+def _option(flag: str, kind: Any, meaning: str, choices: str | None = None) -> Any:
+    """A type as typer takes it, from a docstring's words. Those that begin with a value, such as
+    ``html5``, keep its case.
+    """
     words = meaning if meaning.startswith("``") else meaning[:1].upper() + meaning[1:]
     return Annotated[kind, Option(flag, help=words.replace("``", ""), metavar=choices)]
+
+
+def _flag(name: str) -> str:
+    """The option that is called like a parameter."""
+    return f"--{name.replace('_', '-')}"

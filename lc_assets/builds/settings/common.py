@@ -4,7 +4,7 @@ models.
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, dataclass_transform
 
 import msgspec
@@ -21,14 +21,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One stage's settings; all of them are frozen, and made by keywords."""
 
 
-def attributes_of(kind: type) -> dict[str, str]:
-    """Meanings of a class's attributes, from its docstring.
+def attributes_of(kind: Callable[..., Any]) -> dict[str, str]:
+    """Meanings of a class's attributes, or of a function's arguments, from its docstring.
 
     >>> from lc_assets.builds.recipe import Recipe
     >>> attributes_of(type(Recipe().longcrawl_flat))["codec"][:11]
     '``blosc-lz4'
     """
-    _, _, attributes = (inspect.getdoc(kind) or "").partition("Attributes:\n")
+    *_, attributes = re.split("(?:Attributes|Args):\n", inspect.getdoc(kind) or "", maxsplit=1)
     return {name: " ".join(words.split()) for name, words in _ATTRIBUTE.findall(attributes)}
 
 

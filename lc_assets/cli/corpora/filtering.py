@@ -69,19 +69,9 @@ def filter_(
             "gzip_ratio=0.2:0.8 or mean_word_length:raw=0:0.99; may be given several times.",
         ),
     ] = None,
-    all_signals: Annotated[
-        bool,
-        Option(
-            "--all-signals",
-            help="Apply every rule to every document, and store all values: then other thresholds "
-            "compute nothing again.",
-        ),
-    ] = False,
-    sweep: Annotated[
-        bool,
-        Option("--sweep", help="Print what each threshold would keep; includes --all-signals."),
-    ] = False,
-    rules: Annotated[str, Option(help="A preset's name, or a file of rules.")] = "",
+    all_signals: bool = False,
+    sweep: bool = False,
+    rules: str = "",
     threshold: Thresholds = None,
     lang: options.Lang = "en",
     lists: ListSettings = LISTS,
@@ -93,6 +83,12 @@ def filter_(
     OUT is a lake: `filtered_documents` holds the documents that are kept, and those that are
     dropped with every reason and value; `document_signals` the stored values. Run it again into the
     same OUT with other thresholds; with stored values, no text is measured again.
+
+    Args:
+        all_signals: apply every rule to every document, and store all values: then other thresholds
+            compute nothing again.
+        sweep: print what each threshold would keep; includes --all-signals.
+        rules: a preset's name, or a file of rules.
 
     Example: lc filter pages.jsonl.gz filtered --rules gopher-paper
     """

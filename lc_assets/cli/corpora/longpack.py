@@ -90,17 +90,8 @@ Preset = Annotated[
 def longpack(
     context: Context,
     corpus: options.Corpus,
-    warc: Annotated[
-        list[Path] | None,
-        Option(
-            help="WARC file, or folder of them, with the pages' HTML; by default the IN's; "
-            "repeatable.",
-        ),
-    ] = None,
-    quality: Annotated[
-        Literal["fast", "high"],
-        Option(help="Of texts from the WARC: high uses trafilatura."),
-    ] = "fast",
+    warc: list[Path] | None = None,
+    quality: Literal["fast", "high"] = "fast",
     tokenizer: options.Tokenizer = "gpt2",
     preset: Preset = "longpack",
     reading: PageLinkSettings = settings_options(PageLinkSettings(), "extractor"),
@@ -129,6 +120,10 @@ def longpack(
 
     OUT is a lake: `longpack_documents` holds the packed documents, with a span for every part, and
     `link_claims` which page is where.
+
+    Args:
+        warc: WARC file, or folder of them, with the pages' HTML; by default the IN's; repeatable.
+        quality: of texts from the WARC: high uses trafilatura.
 
     Example: lc longpack pages.jsonl.gz packed --warc crawl.warc.gz --roots 0.05 --mode allow
     """
@@ -210,10 +205,7 @@ TITLES = {
 
 def referrals(
     corpus: options.Corpus,
-    buckets: Annotated[
-        str,
-        Option(help="Lower ends of the distances in sentences, after the first bucket."),
-    ] = "32,128,512",
+    buckets: str = "32,128,512",
     settings: ReferralReportSettings = settings_options(
         ReferralReportSettings(wanted=True, sample=EVERY), "scope", "max_df", "words", "spacy"
     ),
@@ -224,6 +216,9 @@ def referrals(
 
     Printed by length groups, beside RefinedWeb's and LongPack's documents in the LongPack paper.
     OUT is a lake: `referral_report` holds a line per document.
+
+    Args:
+        buckets: lower ends of the distances in sentences, after the first bucket.
 
     Example: lc referrals packed out --scope document --max-df 0.05 --workers 2
     """

@@ -5,10 +5,8 @@
 from collections import Counter
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-from typer import Option
 
 from lc_assets.api import corpora as api
 from lc_assets.api.files import Output
@@ -36,16 +34,8 @@ CLUSTER_COLUMNS = ("cluster", "id", "similarity_to_kept", "why")
 
 def dedup(
     corpus: options.Corpus,
-    by: Annotated[
-        str, Option(help="Of digest, text, url and near, with commas.")
-    ] = "digest,text,url,near",
-    prefer: Annotated[
-        str,
-        Option(
-            help="Which document is kept: newest, oldest, longest, best_perplexity, source=NAME "
-            "(the name of an IN); several with commas.",
-        ),
-    ] = "newest",
+    by: str = "digest,text,url,near",
+    prefer: str = "newest",
     pairs: NearDuplicateSettings = settings_options(
         NearDuplicateSettings(), "measure", evidence_floor="--floor"
     ),
@@ -62,6 +52,11 @@ def dedup(
     OUT is a lake: `clean_documents` holds the documents that are left, `near_duplicate_pairs` and
     `removed_documents` the evidence, `filtered_documents` all texts, uncompressed. Another
     threshold or more IN reuse what was computed.
+
+    Args:
+        by: of digest, text, url and near, with commas.
+        prefer: which document is kept: newest, oldest, longest, best_perplexity, source=NAME (the
+            name of an IN); several with commas.
 
     Example: lc dedup crawl out --threshold 0.8
     """
@@ -108,13 +103,7 @@ def _show_clusters(folders: list[Path]) -> None:
 
 def minhash(
     corpus: options.Corpus,
-    fast: Annotated[
-        bool,
-        Option(
-            "--fast",
-            help="This package's own hashes: twice as fast, not RedPajama-V2's bits.",
-        ),
-    ] = False,
+    fast: bool = False,
 ) -> None:
     """Compute the MinHash signature of every document: 128 numbers that similar documents share, in
     bands as RedPajama-V2 publishes them.
@@ -122,6 +111,9 @@ def minhash(
     OUT is a lake: `document_signatures` holds a table per file, `filtered_documents` the texts,
     uncompressed. The signatures are bit for bit those of RedPajama-V2, unless --fast. A text of
     fewer than 13 words has none.
+
+    Args:
+        fast: this package's own hashes: twice as fast, not RedPajama-V2's bits.
 
     Example: lc minhash documents minhash --workers 2
     """

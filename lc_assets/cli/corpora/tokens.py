@@ -113,14 +113,14 @@ def _show_data_sets(output: Output, dtype: str) -> None:
 
 def buckets(
     corpus: options.Corpus,
-    edges: Annotated[
-        str | None,
-        Option(help="Tokens at which a bucket ends, such as 4096,16384."),
-    ] = None,
+    edges: str | None = None,
     tokenizer: options.Tokenizer = "gpt2",
 ) -> None:
     """Sort documents by their length in tokens, a folder for each bucket; by default 4K, 8K, ...
     128K.
+
+    Args:
+        edges: tokens at which a bucket ends, such as 4096,16384.
 
     Example: lc buckets pages.jsonl.gz by-length --edges 8192,65536
     """
@@ -169,18 +169,16 @@ def pack(
     neighbourhood: SimilarSettings = settings_options(
         SimilarSettings(), "neighbours", "path", "min_similarity", "max_similarity"
     ),
-    similar: Annotated[
-        bool,
-        Option(
-            "--similar", help="Pack groups of similar documents, each as long as a row at most."
-        ),
-    ] = False,
+    similar: bool = False,
     tokenizer: options.Tokenizer = "gpt2",
 ) -> None:
     """Pack documents into rows, and print where all tokens are; each IN has rows of its own.
 
     OUT is a lake: `packed_rows` holds train.zarr with its spans for training, train.bin and
     train.idx for Megatron, spans.parquet, and with --texts the rows as a corpus.
+
+    Args:
+        similar: pack groups of similar documents, each as long as a row at most.
 
     Example: lc pack corpus packed --method bestfit --length 65536
     """

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from lc_assets.builds.settings.common import ModelSettings, QualityModelSettings
 from lc_assets.builds.settings.documents import ListSettings
@@ -32,23 +32,20 @@ LINE = 120
 def explain(
     source: Annotated[str, Argument(help="A file or folder of documents, or a lake.")],
     identity: Annotated[str, Argument(metavar="ID", help="The document's id.")],
-    rules: Annotated[
-        str | None,
-        Option(
-            help="A preset's name, or a file of rules; in a lake, those it was filtered by.",
-        ),
-    ] = None,
+    rules: str | None = None,
     threshold: Thresholds = None,
     lang: options.Lang = "en",
     text_field: options.TextField = None,
     lists: ListSettings = LISTS,
     models: ModelSettings = MODELS,
     quality_models: QualityModelSettings = QUALITY_MODELS,
-    upstream: Annotated[
-        str | None, Option(help="With a lake: where its published signals are.")
-    ] = None,
+    upstream: str | None = None,
 ) -> None:
     """Print every signal and measure of one document, every rule with its bounds, and the decision.
+
+    Args:
+        rules: a preset's name, or a file of rules; in a lake, those it was filtered by.
+        upstream: with a lake: where its published signals are.
 
     Example: lc explain lake 2023-06/0000/en_head.json.gz/17 --upstream sample
     """

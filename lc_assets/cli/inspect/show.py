@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Argument
 
 from lc_assets.cli.printing import facts, print_error, say, table
 from lc_assets.errors import BadInput
@@ -27,12 +27,13 @@ def show(
             "upstream."
         ),
     ],
-    verify: Annotated[
-        bool, Option("--verify", help="Read every byte instead of names and sizes.")
-    ] = False,
+    verify: bool = False,
 ) -> None:
     """Show what an artefact is, whether it is intact, and its receipt; exit with 1 if it is
     damaged.
+
+    Args:
+        verify: read every byte instead of names and sizes.
 
     Example: lc show lake/token_grid/2023-06 --verify
     """
@@ -61,20 +62,19 @@ def verify(
             help="A Megatron data set, or anything that `lc show --verify` accepts.",
         ),
     ],
-    tokenizer: Annotated[str | None, Option(help="The expected tokenizer.")] = None,
-    vocab_size: Annotated[
-        int | None,
-        Option(help="Upper bound of ids, if no tokenizer is named."),
-    ] = None,
-    append_eod: Annotated[
-        bool,
-        Option("--append-eod", help="Every document must end with the tokenizer's end of text."),
-    ] = False,
+    tokenizer: str | None = None,
+    vocab_size: int | None = None,
+    append_eod: bool = False,
 ) -> None:
     """Read every byte: header, sizes, offsets, boundaries, ids, document ends, digests; exit with 1
     if damaged.
 
     Expectations come from the receipt beside the data set, if there is one, and from the options.
+
+    Args:
+        tokenizer: the expected tokenizer.
+        vocab_size: upper bound of ids, if no tokenizer is named.
+        append_eod: every document must end with the tokenizer's end of text.
 
     Example: lc verify data/mine --tokenizer gpt2
     """

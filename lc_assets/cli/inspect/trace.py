@@ -15,46 +15,39 @@ from lc_assets.records import record
 
 @record
 class RowOptions:
-    """Which row, of what."""
+    """Which row, of what.
 
-    row: Annotated[
-        int | None,
-        Option(help="A row of the global order; of one grid with --snapshot."),
-    ] = None
-    snapshot: Annotated[str | None, Option(help="With --row: the snapshot of the grid.")] = None
-    packed: Annotated[
-        bool, Option("--packed", help="With --row and --snapshot: a row of its packed rows.")
-    ] = False
+    Attributes:
+        row: a row of the global order; of one grid with --snapshot.
+        snapshot: with --row: the snapshot of the grid.
+        packed: with --row and --snapshot: a row of its packed rows.
+        column: with --row: a token of the row.
+        version: with --row: a version of the order, of the grid, or of packed rows.
+        release: use this release instead of what is published now.
+    """
+
+    row: int | None = None
+    snapshot: str | None = None
+    packed: bool = False
     split: options.Split = "train"
-    column: Annotated[int | None, Option(help="With --row: a token of the row.")] = None
-    version: Annotated[
-        str | None,
-        Option(help="With --row: a version of the order, of the grid, or of packed rows."),
-    ] = None
-    release: Annotated[
-        str | None,
-        Option(help="Use this release instead of what is published now."),
-    ] = None
+    column: int | None = None
+    version: str | None = None
+    release: str | None = None
 
 
 @record
 class StepOptions:
-    """Which step of which launch, or of which loader."""
+    """Which step of which launch, or of which loader.
 
-    launch: Annotated[
-        Path | None,
-        Option(
-            help="File of Megatron's or torchtitan's launch arguments; needs --step, and no LAKE."
-        ),
-    ] = None
-    step: Annotated[
-        int | None,
-        Option(help="With --launch: an iteration, from 1; with --batch-rows: a step, from 0."),
-    ] = None
-    seen_until: Annotated[
-        int | None,
-        Option(help="With Megatron's --launch: count what it had read up to an iteration."),
-    ] = None
+    Attributes:
+        launch: file of Megatron's or torchtitan's launch arguments; needs --step, and no LAKE.
+        step: with --launch: an iteration, from 1; with --batch-rows: a step, from 0.
+        seen_until: with Megatron's --launch: count what it had read up to an iteration.
+    """
+
+    launch: Path | None = None
+    step: int | None = None
+    seen_until: int | None = None
     ranks: Annotated[int, Option(help="With --step: data-parallel ranks.", min=1)] = 1
     batch_rows: Annotated[
         int | None,
@@ -70,9 +63,9 @@ def trace(
     documents: options.DocumentOptions,
     of_step: StepOptions,
     lake: options.LakePath = "",
-    mix: Annotated[str | None, Option(help="A mix; needs --sample.")] = None,
-    sample: Annotated[int | None, Option(help="With --mix: a sample of it.")] = None,
-    position: Annotated[int | None, Option(help="With --sample: a token of the sample.")] = None,
+    mix: str | None = None,
+    sample: int | None = None,
+    position: int | None = None,
 ) -> None:
     """Follow a row or a sample to its document upstream, or documents to their rows, positions and
     samples; or list the documents that a launch trained on at a step, by microbatch and rank, or
@@ -80,6 +73,11 @@ def trace(
 
     One of --row, --mix with --sample, --launch with --step, --batch-rows with --step, --id, --url,
     --domain, --digest.
+
+    Args:
+        mix: a mix; needs --sample.
+        sample: with --mix: a sample of it.
+        position: with --sample: a token of the sample.
 
     Example: lc trace lake --row 0 --column 1000
     """

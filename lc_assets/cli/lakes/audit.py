@@ -1,10 +1,7 @@
 """``lc audit``: a last, independent pass over everything that a lake serves."""
 
-from typing import Annotated
-
 import msgspec
 import typer
-from typer import Option
 
 from lc_assets.builds.recipe_files import read_recipe, recorded_recipe
 from lc_assets.cli import options
@@ -18,9 +15,7 @@ FAULTY = 1
 
 def audit(
     lake: options.LakePath,
-    release: Annotated[
-        str | None, Option(help="A release of the lake instead of what is published.")
-    ] = None,
+    release: str | None = None,
     recipe: options.Recipe = None,
     withdrawn: options.Withdrawn = "",
 ) -> None:
@@ -29,6 +24,9 @@ def audit(
 
     Every row, packed row and Megatron sequence is compared token by token; both sides of the split,
     withdrawn documents, counts and mixes over all of them. See docs/reliability.md.
+
+    Args:
+        release: a release of the lake instead of what is published.
 
     Example: lc audit lake
     """

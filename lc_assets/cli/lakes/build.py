@@ -1,11 +1,9 @@
 """``lc build``: rows and Megatron files from a folder of your own documents."""
 
 from dataclasses import replace
-from typing import Annotated
 
 import msgspec
 import typer
-from typer import Option
 
 from lc_assets.builds.new_recipes import ROW_TOKENS, RULES, Preset, record_new_recipe, source_at
 from lc_assets.builds.settings.documents import FilteringSettings
@@ -24,26 +22,19 @@ from lc_assets.stages.snapshots import planner_of
 
 @record
 class LinkingOptions:
-    """Whether pages are packed along their links, and where they are."""
+    """Whether pages are packed along their links, and where they are.
 
-    preset: Annotated[
-        Preset,
-        Option(
-            help="longpack: pack pages along their links too; paper: with every value that the "
-            "LongPack paper states.",
-        ),
-    ] = "none"
+    Attributes:
+        preset: ``longpack``: pack pages along their links too; paper: with every value that the
+            LongPack paper states.
+    """
+
+    preset: Preset = "none"
     crawl: options.Crawl = ""
 
 
 def build(
-    source: Annotated[
-        str,
-        Option(
-            help="Folder, file, https://…, gs://…, s3://… or az://… of JSON lines, Parquet, text, "
-            "WET or WARC.",
-        ),
-    ],
+    source: str,
     lake: options.Lake,
     linking: LinkingOptions,
     reading: SourceSettings = settings_options(
@@ -64,7 +55,7 @@ def build(
     pages: HtmlIndexSettings = settings_options(
         HtmlIndexSettings(), "archives", "index", "links_from"
     ),
-    to: Annotated[str, Option(help="Build this stage and what it reads, and nothing else.")] = "",
+    to: str = "",
     workers: options.Workers = None,
     home: options.DagsterHome = None,
 ) -> None:
@@ -75,6 +66,11 @@ def build(
 
     Documents are read as they are. The settings are written to recipe.toml in the lake; edit it and
     run `lc rebuild` to change them. Run again, only what is out of date is built.
+
+    Args:
+        source: folder, file, https://…, gs://…, s3://… or az://… of JSON lines, Parquet, text, WET
+            or WARC.
+        to: build this stage and what it reads, and nothing else.
 
     Example: lc build --source corpus --lake lake --rules gopher-paper --row-tokens 2048
     """

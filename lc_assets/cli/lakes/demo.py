@@ -124,10 +124,7 @@ def demo(
         Path | None,
         Option("--from", help="Folder of your own documents, read as they are."),
     ] = None,
-    lake: Annotated[
-        str | None,
-        Option(help="Publish there instead of below --dir, such as into gs://bucket/folder."),
-    ] = None,
+    lake: str | None = None,
     workers: options.Workers = None,
     row_tokens: Annotated[
         int,
@@ -141,6 +138,9 @@ def demo(
     Parquet, text, WET, WARC) are read as they are, and nothing is added. Every asset is
     materialized, a batch is read back, and a row is traced to its page. A second run reuses what
     exists.
+
+    Args:
+        lake: publish there instead of below --dir, such as into gs://bucket/folder.
 
     Example: lc demo --dir demo --from ~/texts
     """
@@ -195,11 +195,14 @@ def sample(
     out: Annotated[Path, Argument(help="A new folder, or that of the same sample.")],
     source: options.Source = None,
     snapshot: options.Snapshots = None,
-    seed: Annotated[int | None, Option(help="Seed of everything random.")] = None,
+    seed: int | None = None,
     workers: options.Workers = None,
 ) -> None:
     """Write crawl snapshots of real prose in RedPajama-V2's layout, with added duplicates and short
     documents.
+
+    Args:
+        seed: seed of everything random.
 
     Example: lc sample sample --from ~/texts --snapshot 2023-06
     """

@@ -5,7 +5,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from lc_assets.builds.new_recipes import ROW_TOKENS, absolute, recipe_text, source_at
 from lc_assets.cli import options
@@ -47,10 +47,8 @@ __all__ = ["defs"]
 
 def init(
     folder: Annotated[Path, Argument(help="A new folder, or one written by this command.")],
-    source: Annotated[
-        str, Option(help="Your own documents instead of RedPajama-V2, as for lc build.")
-    ] = "",
-    lake: Annotated[str, Option(help="The lake; by default the folder `lake` in it.")] = "",
+    source: str = "",
+    lake: str = "",
     upstream: options.Upstream = REDPAJAMA_V2,
 ) -> None:
     """Write a folder from which Dagster and lc work on one lake: workspace.yaml, dagster.yaml,
@@ -58,6 +56,10 @@ def init(
 
     The recipe is for RedPajama-V2, or for the documents of --source. Files with other content are
     not overwritten.
+
+    Args:
+        source: your own documents instead of RedPajama-V2, as for lc build.
+        lake: the lake; by default the folder `lake` in it.
 
     Example: lc init project --source corpus
     """

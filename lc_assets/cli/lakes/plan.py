@@ -58,20 +58,9 @@ class ExecutionOptions:
 
 def plan(
     where: LakeOptions,
-    look_upstream: Annotated[
-        bool,
-        Option(
-            "--look-upstream", help="Compare with the upstream, and the crawl, as they are now."
-        ),
-    ] = False,
+    look_upstream: bool = False,
     every: Annotated[bool, Option("--all", help="Show what is current too.")] = False,
-    calibrate: Annotated[
-        bool,
-        Option(
-            "--calibrate",
-            help="Estimate what the lake has not built yet, from a minute's builds of some shards.",
-        ),
-    ] = False,
+    calibrate: bool = False,
 ) -> None:
     """List what is out of date, why, and what building it takes; exit with 3 when
     something is.
@@ -80,6 +69,10 @@ def plan(
     the recipe that the lake was last built by. Seconds are estimated from past builds, by the byte;
     with --calibrate from builds of some shards outside the lake. Without --snapshot: the snapshots
     that the lake holds or the upstream folder lists.
+
+    Args:
+        look_upstream: compare with the upstream, and the crawl, as they are now.
+        calibrate: estimate what the lake has not built yet, from a minute's builds of some shards.
 
     Example: lc plan --lake lake --look-upstream
     """

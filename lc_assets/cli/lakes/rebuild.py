@@ -47,35 +47,26 @@ def rebuild(
         Path | None,
         Option(envvar="LC_SNAPSHOTS", help="Text file with the names of your own snapshots."),
     ] = None,
-    look_upstream: Annotated[
-        bool, Option("--look-upstream", help="Look first at what is upstream as it is now.")
-    ] = False,
-    dry_run: Annotated[
-        bool,
-        Option("--dry-run", help="Print the plan and end with 3 when there is something to do."),
-    ] = False,
-    stop: Annotated[
-        bool,
-        Option("--stop", help="Stop at the first failure instead of building the rest."),
-    ] = False,
-    repair: Annotated[
-        bool,
-        Option("--repair", help="Build only versions that lost files; find them in a bucket too."),
-    ] = False,
-    verify: Annotated[
-        bool,
-        Option("--verify", help="First read every byte of these, and remove damaged files."),
-    ] = False,
+    look_upstream: bool = False,
+    dry_run: bool = False,
+    stop: bool = False,
+    repair: bool = False,
+    verify: bool = False,
     home: options.DagsterHome = None,
-    log: Annotated[
-        Path | None,
-        Option(help="Append a JSON line per shard: its outcome, seconds, rate."),
-    ] = None,
+    log: Path | None = None,
 ) -> None:
     """Build what is out of date, in order, and nothing else; print the plan first.
 
     When a partition fails, it and what waits for it are skipped, the others are built, and the
     command ends with 1. Where DAGSTER_HOME is set it runs through Dagster, whose history has it.
+
+    Args:
+        look_upstream: look first at what is upstream as it is now.
+        dry_run: print the plan and end with 3 when there is something to do.
+        stop: stop at the first failure instead of building the rest.
+        repair: build only versions that lost files; find them in a bucket too.
+        verify: first read every byte of these, and remove damaged files.
+        log: append a JSON line per shard: its outcome, seconds, rate.
 
     Example: lc rebuild --lake lake --upstream sample --dry-run
     """

@@ -53,10 +53,7 @@ def release(
         str | None,
         Argument(metavar="[NAME]", help="Name of the release; without it, releases are listed."),
     ] = None,
-    verify: Annotated[
-        bool,
-        Option("--verify", help="Read every byte of the release; publish nothing."),
-    ] = False,
+    verify: bool = False,
     recipe: options.Recipe = None,
     withdrawn: options.Withdrawn = "",
 ) -> None:
@@ -66,6 +63,9 @@ def release(
     Refused when something is out of date under the recipe, damaged or withdrawn, or fails `lc
     audit`. Repeating it with the same versions changes nothing; other versions under the same name
     are refused.
+
+    Args:
+        verify: read every byte of the release; publish nothing.
 
     Example: lc release lake v1
     """
@@ -114,23 +114,20 @@ def prune(
             help="Keep this many of the newest unneeded versions of each partition.",
         ),
     ] = 0,
-    purge: Annotated[
-        bool,
-        Option("--purge", help="Delete only versions that contain withdrawn documents."),
-    ] = False,
-    give_up: Annotated[
-        list[str] | None,
-        Option(help="With --purge: a release whose versions may be deleted."),
-    ] = None,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Show what would be deleted; delete nothing.")
-    ] = False,
+    purge: bool = False,
+    give_up: list[str] | None = None,
+    dry_run: bool = False,
 ) -> None:
     """Delete versions that are neither published nor released nor needed by such
     versions.
 
     With --purge: every version that contains a withdrawn document, except published ones and
     releases; exits with 3 if one that is served still contains one.
+
+    Args:
+        purge: delete only versions that contain withdrawn documents.
+        give_up: with --purge: a release whose versions may be deleted.
+        dry_run: show what would be deleted; delete nothing.
 
     Example: lc prune lake --dry-run
     """
@@ -180,21 +177,13 @@ MOST_DOCUMENTS = 10
 def withdraw(
     lake: options.LakePath,
     documents: options.DocumentOptions,
-    reason: Annotated[str | None, Option(help="The reason, for the list and every report.")] = None,
-    date: Annotated[str | None, Option(help="YYYY-MM-DD; by default today.")] = None,
+    reason: str | None = None,
+    date: str | None = None,
     listed: Annotated[
         Path | None, Option("--list", help="The list to append the entry to.")
     ] = None,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Show what would be affected; append nothing.")
-    ] = False,
-    report: Annotated[
-        bool,
-        Option(
-            "--report",
-            help="Instead, list what is withdrawn and which versions still contain it.",
-        ),
-    ] = False,
+    dry_run: bool = False,
+    report: bool = False,
     recipe: options.Recipe = None,
     withdrawn: options.Withdrawn = "",
     upstream: options.Upstream = REDPAJAMA_V2,
@@ -204,6 +193,12 @@ def withdraw(
 
     Takes one of --document, --url, --domain, --digest, with --reason and --list; or --report. See
     docs/withdrawal.md.
+
+    Args:
+        reason: the reason, for the list and every report.
+        date: YYYY-MM-DD; by default today.
+        dry_run: show what would be affected; append nothing.
+        report: instead, list what is withdrawn and which versions still contain it.
 
     Example: lc withdraw lake --url https://example.org/page --reason request --list withdrawn.csv
     """
