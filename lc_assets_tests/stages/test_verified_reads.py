@@ -194,10 +194,10 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("stage", ["token_documents", "token_grid", "longcrawl_flat"])
-@pytest.mark.parametrize("damaged", ["a file of the shard", "what is stored of it"])
+@pytest.mark.parametrize("damaged", ["a file of the shard", "what is stored of it", "lost"])
 def test_a_damaged_shard_of_a_killed_run_is_computed_again(whole, monkeypatch, stage, damaged):
-    """The run ends when all shards are finished; one bit changes, and the rerun has the same
-    digest, with one shard computed.
+    """The run ends when all shards are finished; one bit changes, or a file is lost, and the rerun
+    has the same digest, with one shard computed.
     """
     key = "all" if stage == "longcrawl_flat" else OLD
     partition = whole.context.lake.partition(stage, key)
@@ -217,7 +217,7 @@ def test_a_damaged_shard_of_a_killed_run_is_computed_again(whole, monkeypatch, s
         memo = json.loads(memos[0].read_bytes())
         assert memo[1], "no file is stored"
         path = memos[0] if "stored" in damaged else folder.parent / memo[1][-1]["path"]
-        flipped(path)
+        path.unlink() if damaged == "lost" else flipped(path)
         stored: list[str] = []
 
         def storing(path, content):
