@@ -109,20 +109,40 @@ def test_every_length_of_a_shingle(scheme):
 
 @pytest.mark.parametrize(
     "term",
-    [0, 2**61 - 2, 2**61 - 1, 2**61, 2**61 + 6, 2**63, 2**64 - 9, 2**64 - 8, 2**64 - 7, 2**64 - 1],
+    [
+        0,
+        2**61 - 2,
+        2**61 - 1,
+        2**61,
+        2**61 + 6,
+        2**63,
+        2**64 - 9,
+        2**64 - 8,
+        2**64 - 7,
+        2**64 - 1,
+        7 * 2**61 + 2**32 - 4,
+    ],
 )
 def test_remainders_at_their_borders(term):
-    """No text comes near them by chance: one hash in 2⁵⁸ does."""
+    """No text comes near them by chance: one hash in 2⁵⁸ does. Alone, and behind hashes of which
+    most are not looked at exactly.
+    """
     factors, terms, out = (
         np.array([1, 0, 2**61 - 2], dtype=np.uint64),
         np.full(3, term, dtype=np.uint64),
-        np.zeros((1, 3), dtype=np.uint32),
+        np.zeros((2, 3), dtype=np.uint32),
     )
+
+    def remainder(value, factor):
+        return (value * int(factor) + term) % 2**64 % (2**61 - 1) % 2**32
+
     for value in (0, 1, 6, 7, 8, 2**32 - 1):
-        hashes, ends = np.array([value], dtype=np.uint32), np.array([1])
+        hashes, ends = np.array([value] + 64 * [12] + [value], dtype=np.uint32), np.array([1, 66])
         minhash._prime_minima(hashes, ends, factors, terms, out)
-        assert out[0].tolist() == [
-            (value * int(factor) + term) % 2**64 % (2**61 - 1) % 2**32 for factor in factors
+        alone = [remainder(value, factor) for factor in factors]
+        assert out[0].tolist() == alone
+        assert out[1].tolist() == [
+            min(own, remainder(12, factor)) for own, factor in zip(alone, factors, strict=True)
         ]
 
 

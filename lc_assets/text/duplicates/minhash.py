@@ -27,7 +27,7 @@ from functools import lru_cache
 import numpy as np
 
 from lc_assets.arrays import Array, Booleans, Bytes, Int64s, UInt32s, UInt64s
-from lc_assets.compiling import compiled
+from lc_assets.compiling import compiled, inlined
 from lc_assets.records import distinct, frozen
 from lc_assets.text.duplicates.grams import Hashes
 from lc_assets.text.duplicates.keys import (
@@ -38,7 +38,7 @@ from lc_assets.text.duplicates.keys import (
 )
 from lc_assets.text.duplicates.sha1 import digest_grams
 from lc_assets.text.folding import normalized_utf8
-from lc_assets.text.hashing import GOLDEN, mix64
+from lc_assets.text.hashing import GOLDEN, mix64, whole
 from lc_assets.text.texts import parts
 
 Signature = UInt32s
@@ -178,10 +178,12 @@ def fast_scheme(shingles: Shingles) -> MinHashScheme:
 
 
 _PRIME = np.uint64(_MODULUS)
-_61, _1, _32 = np.uint64(61), np.uint64(1), np.uint64(32)
+_1, _8, _32, _61 = map(np.uint64, (1, 8, 32, 61))
 _HIGHEST = np.uint32(0xFFFFFFFF)
 _AT_ONCE = 1 << 11
 """Hashes that go through all permutations while a first-level cache has them."""
+_FEW = 64
+"""Hashes that are looked at exactly where one of them may be less than all before."""
 _u32 = np.uint32
 
 
@@ -192,6 +194,9 @@ def _prime_minima(
     """For each set and permutation the minimum of ``((hash · factor + term) mod 2⁶⁴ mod 2⁶¹ - 1)
     mod 2³²``.
 
+    That is 0 to 8 more than ``hash · factor + term``, mod 2³², which takes a fourth of the time.
+    Where it shows that none of a few hashes can be less than those before, no more is asked.
+
     Args:
         hashes: of all sets.
         ends: after the last hash of each set.
@@ -199,21 +204,44 @@ def _prime_minima(
         terms: ``(p,)``.
         out: ``(sets, p)``; filled with 2³² - 1 where there are no hashes.
     """
+    few, wide = np.empty(_FEW, np.uint32), np.empty(_FEW, np.uint64)
+    low_factors, low_terms = factors.astype(np.uint32), (terms + _8).astype(np.uint32)
     begin, out[:] = 0, _HIGHEST
     for at in range(len(ends)):
         while begin < ends[at]:
-            end = min(begin + _AT_ONCE, ends[at])
-            # Converted in the loop, each would take eight times as long.
-            wide = hashes[begin:end].astype(np.uint64)
+            n_few = min(_FEW, ends[at] - begin)
+            few[:], few[:n_few] = hashes[begin], hashes[begin : begin + n_few]
+            wide[:] = few
             for i in range(len(factors)):
-                factor, term, least = factors[i], terms[i], out[at, i]
-                for value in wide:
-                    product = value * factor + term
-                    folded = (product & _PRIME) + (product >> _61)
-                    # Subtracting 2⁶¹ - 1 adds one to the lower 32 bits, all that is needed.
-                    least = min(least, _u32(folded + ((folded + _1) >> _61)))
-                out[at, i] = least
-            begin = end
+                least = _least_product(few, low_factors[i], low_terms[i], _HIGHEST)
+                if whole(least) <= whole(out[at, i]) + 8:
+                    out[at, i] = _least_residue(wide, factors[i], terms[i], out[at, i])
+            begin += n_few
+
+
+@inlined
+def _least_residue(
+    hashes: UInt64s, factor: np.uint64, term: np.uint64, least: np.uint32
+) -> np.uint32:
+    """The least of a number and of what `_prime_minima` makes of some hashes."""
+    for value in hashes:
+        product = value * factor + term
+        folded = (product & _PRIME) + (product >> _61)
+        # Subtracting 2⁶¹ - 1 adds one to the lower 32 bits, all that is needed.
+        least = min(least, _u32(folded + ((folded + _1) >> _61)))
+    return least
+
+
+@inlined
+def _least_product(
+    hashes: UInt32s, factor: np.uint32, term: np.uint32, least: np.uint32
+) -> np.uint32:
+    """The least of a number and of what `_multiply_minima` makes of some hashes."""
+    for value in hashes:
+        number = _u32(value * factor + term)
+        # Vectorized; min, of 64 bits, is slower.
+        least = number if number < least else least
+    return least
 
 
 @compiled
@@ -235,12 +263,7 @@ def _multiply_minima(
             end = min(begin + _AT_ONCE, ends[at])
             upper = (hashes[begin:end] >> _32).astype(np.uint32)
             for i in range(len(factors)):
-                factor, term, least = factors[i], terms[i], out[at, i]
-                for value in upper:
-                    number = _u32(value * factor + term)
-                    # Vectorized; min, of 64 bits, is slower.
-                    least = number if number < least else least
-                out[at, i] = least
+                out[at, i] = _least_product(upper, factors[i], terms[i], out[at, i])
             begin = end
 
 

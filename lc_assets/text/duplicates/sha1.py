@@ -3,7 +3,7 @@
 import numpy as np
 
 from lc_assets.arrays import Bytes, Int64s, UInt32s
-from lc_assets.compiling import compiled, inlined
+from lc_assets.compiling import borrowing, compiled, inlined
 
 _u32, _u64 = np.uint32, np.uint64
 _ONES, _ONE_BIT = 0xFFFFFFFF, 0x80000000
@@ -17,6 +17,10 @@ one core of an x86-64 server). Source: FIPS 180-4, section 6.1.
 _ROUND_CONSTANTS = np.array([0x5A827999, 0x6ED9EBA1, 0x8F1BBCDC, 0xCA62C1D6], np.uint32)
 _START = np.array([0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0], np.uint32)
 _SPACE = np.uint8(32)
+_WHOLE = np.repeat(np.array([_ONES, 0], np.uint32), 16)
+"""Sixteen masks from 16 - n on keep the first n words of a block."""
+_BEHIND = 64
+"""Bytes that are read from the end of a message on, at most."""
 
 
 @inlined
@@ -55,7 +59,7 @@ def _five_rounds(part: int, t: int, w: UInt32s, v: UInt32s) -> None:
         v[i + 3 * _LANES], v[i + 4 * _LANES] = d, e
 
 
-@compiled
+@borrowing
 def _compress(w: UInt32s, v: UInt32s, states: UInt32s) -> None:
     """Process one block of each lane. The arrays have one dimension, so that LLVM knows how far
     their rows are apart, and needs no checks of overlap: two and a half times as fast.
@@ -68,7 +72,8 @@ def _compress(w: UInt32s, v: UInt32s, states: UInt32s) -> None:
     for at in range(16 * _LANES, 80 * _LANES):
         mixed = w[at - 3 * _LANES] ^ w[at - 8 * _LANES] ^ w[at - 14 * _LANES]
         w[at] = _turned(mixed ^ w[at - 16 * _LANES], 1)
-    v[:] = states
+    for at in range(5 * _LANES):
+        v[at] = states[at]
     for t in range(0, 20, 5):
         _five_rounds(0, t, w, v)
     for t in range(20, 40, 5):
@@ -77,87 +82,83 @@ def _compress(w: UInt32s, v: UInt32s, states: UInt32s) -> None:
         _five_rounds(2, t, w, v)
     for t in range(60, 80, 5):
         _five_rounds(3, t, w, v)
-    states += v
+    for at in range(5 * _LANES):
+        states[at] += v[at]
 
 
-@compiled
-def _load(numbers: UInt32s, begins: Int64s, lengths: Int64s, block: int, w: UInt32s) -> None:
-    """Write one block of each lane's padded message, a row at a time: branches on single lengths
+@inlined
+def _four_bytes(text: Bytes, at: np.uint64) -> np.uint32:
+    """Four bytes as a big-endian number; LLVM compiles this to one load."""
+    high = _u32(text[at]) << _u32(24) | _u32(text[at + _u64(1)]) << _u32(16)
+    low = _u32(text[at + _u64(2)]) << _u32(8) | _u32(text[at + _u64(3)])
+    return _u32(high | low)
+
+
+@borrowing
+def _load(text: Bytes, begins: Int64s, lengths: Int64s, block: int, w: UInt32s) -> None:
+    """Write one block of each lane's padded message, without branches on single lengths, which
     could not be predicted. What is written of a message that has ended is of no use.
 
     Args:
-        numbers: the four bytes from each byte of the text on, big-endian.
+        text: bytes, and `_BEHIND` more behind the last message.
         begins: where each lane's message begins.
         lengths: bytes of the messages.
         block: number of the block of the messages.
         w: see `_compress`.
     """
-    n_whole = min(max(lengths.min() // 4 - 16 * block, 0), 16)
-    n_filled = min(max(lengths.max() // 4 + 1 - 16 * block, 0), 16)
-    for row in range(n_whole):
-        for lane in range(_LANES):
-            # Numba tests whether an index is negative, unless it is unsigned.
-            w[row * _LANES + lane] = numbers[_u64(begins[lane] + 64 * block + 4 * row)]
-    last = _u64(len(numbers) - 1)
-    for row in range(n_whole, n_filled):
-        for lane in range(_LANES):
-            at = 64 * block + 4 * row
-            n_left = lengths[lane] - at
-            n_bits = 8 * min(max(n_left, 0), 4)
-            kept = np.int64(numbers[min(_u64(begins[lane] + at), last)]) & ~(_ONES >> n_bits)
-            w[row * _LANES + lane] = (kept | _ONE_BIT >> n_bits) * (n_left >= 0)
-    w[n_filled * _LANES : 16 * _LANES] = 0
     for lane in range(_LANES):
-        if lengths[lane] - 64 * block < 56:
+        begin = min(begins[lane] + 64 * block, len(text) - _BEHIND)
+        n_left = min(max(lengths[lane] - 64 * block, 0), 64)
+        n_whole = n_left >> 2
+        for row in range(16):
+            word = _four_bytes(text, _u64(begin + 4 * row))
+            w[row * _LANES + lane] = word & _WHOLE[_u64(16 - n_whole + row)]
+        if n_left < 64:
+            n_bits = 8 * (n_left & 3)
+            end = np.int64(_four_bytes(text, _u64(begin + 4 * n_whole))) & ~(_ONES >> n_bits)
+            w[n_whole * _LANES + lane] = (end | _ONE_BIT >> n_bits) * (lengths[lane] >= 64 * block)
+        if n_left < 56:
             w[14 * _LANES + lane] = lengths[lane] >> 29
             w[15 * _LANES + lane] = lengths[lane] << 3
 
 
-@compiled
-def _four_bytes(text: Bytes) -> UInt32s:
-    """The four bytes from each position on as big-endian numbers, zeros behind the end:
-    ``(len(text) + 1,)``.
-    """
-    padded, numbers = np.zeros(len(text) + 4, np.uint8), np.empty(len(text) + 1, np.uint32)
-    padded[: len(text)] = text
-    for i in range(len(numbers)):
-        high = _u32(padded[i]) << _u32(24) | _u32(padded[i + 1]) << _u32(16)
-        numbers[i] = high | _u32(padded[i + 2]) << _u32(8) | _u32(padded[i + 3])
-    return numbers
-
-
-@compiled
+@borrowing
 def _digest(
-    numbers: UInt32s,
+    text: Bytes,
     begins: Int64s,
     lengths: Int64s,
-    n_lanes: int,
     w: UInt32s,
     v: UInt32s,
-    out: UInt32s,
+    states: UInt32s,
+    digests: UInt32s,
 ) -> None:
     """SHA-1 of a message per lane; the first four bytes as a little-endian number.
 
     Args:
-        numbers: see `_load`, as for the next two.
+        text: see `_load`, as for the next two.
         begins: see there.
         lengths: see there.
-        n_lanes: how many lanes have a message.
-        w: see `_compress`, as for the next.
+        w: see `_compress`, as for the next two.
         v: see there.
-        out: gets a number per message.
+        states: see there.
+        digests: gets a number per lane.
     """
-    states = np.empty(5 * _LANES, np.uint32)
-    for at in range(len(states)):
-        states[at] = _START[at // _LANES]
-    for block in range((lengths[:n_lanes].max() + 8) // 64 + 1):
-        _load(numbers, begins, lengths, block, w)
+    longest = lengths[0]
+    for lane in range(_LANES):
+        longest = max(longest, lengths[lane])
+        digests[_LANES + lane] = (lengths[lane] + 8) >> 6
+        for word in range(5):
+            states[word * _LANES + lane] = _START[word]
+    for block in range((longest + 8) // 64 + 1):
+        _load(text, begins, lengths, block, w)
         _compress(w, v, states)
-        for lane in range(n_lanes):
-            if block == (lengths[lane] + 8) // 64:
-                word = states[lane]
-                swapped = _turned(word, 8) & _u32(0x00FF00FF)
-                out[lane] = swapped | (_turned(word, 24) & _u32(0xFF00FF00))
+        for lane in range(_LANES):
+            is_last = digests[_LANES + lane] == _u32(block)
+            digests[lane] = states[lane] if is_last else digests[lane]
+    for lane in range(_LANES):
+        word = digests[lane]
+        swapped = _turned(word, 8) & _u32(0x00FF00FF)
+        digests[lane] = swapped | (_turned(word, 24) & _u32(0xFF00FF00))
 
 
 @compiled
@@ -177,9 +178,11 @@ def digest_grams(text: Bytes, ends: Int64s, n: int, out: UInt32s, out_ends: Int6
         The number of runs; a text of fewer words has none.
     """
     starts = np.zeros(len(text) // 2 + 2, np.int64)
+    padded = np.zeros(len(text) + _BEHIND, np.uint8)
+    padded[: len(text)] = text
     w, v = np.empty(80 * _LANES, np.uint32), np.empty(5 * _LANES, np.uint32)
+    states, digests = np.empty(5 * _LANES, np.uint32), np.empty(2 * _LANES, np.uint32)
     begins, lengths = np.zeros(_LANES, np.int64), np.zeros(_LANES, np.int64)
-    numbers = _four_bytes(text)
     n_out = n_lanes = begin = 0
     for number in range(len(ends)):
         n_words = 1
@@ -193,9 +196,12 @@ def digest_grams(text: Bytes, ends: Int64s, n: int, out: UInt32s, out_ends: Int6
             lengths[n_lanes] = starts[word + n] - 1 - starts[word]
             n_lanes += 1
             if n_lanes == _LANES:
-                _digest(numbers, begins, lengths, n_lanes, w, v, out[n_out:])
+                _digest(padded, begins, lengths, w, v, states, digests)
+                out[n_out : n_out + n_lanes] = digests[:n_lanes]
                 n_out, n_lanes = n_out + n_lanes, 0
         begin, out_ends[number] = ends[number], n_out + n_lanes
     if n_lanes:
-        _digest(numbers, begins, lengths, n_lanes, w, v, out[n_out:])
+        lengths[n_lanes:] = 0
+        _digest(padded, begins, lengths, w, v, states, digests)
+        out[n_out : n_out + n_lanes] = digests[:n_lanes]
     return n_out + n_lanes
