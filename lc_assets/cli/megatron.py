@@ -19,8 +19,7 @@ SHOWN = 20
 """Sources of a blend that are listed one by one."""
 
 Out = Annotated[
-    Path,
-    Option("--out", help="Folder for the .npy files; existing ones are replaced."),
+    Path, Option("--out", help="Folder for the .npy files; existing ones are replaced.")
 ]
 Prefix = Annotated[
     Path, Argument(metavar="PREFIX", help="A data set: its path without .bin and .idx.")
@@ -29,9 +28,7 @@ Prefix = Annotated[
 
 def index(
     prefix: Prefix,
-    sequence_length: Annotated[
-        int, Option("--seq-length", help="Megatron's --seq-length: tokens of a sample.")
-    ],
+    sequence_length: Annotated[int, Option("--seq-length")],
     out: Out,
     seed: int = 1234,
     samples: int | None = None,
@@ -44,6 +41,7 @@ def index(
     Prints tokens and samples of an epoch, and the numbers of samples that are whole epochs.
 
     Args:
+        sequence_length: Megatron's --seq-length: tokens of a sample.
         seed: Megatron's --seed.
         samples: samples that are needed; by default those of one epoch.
         split: Megatron's --split, such as 98,2,0; by default all documents.
@@ -66,9 +64,7 @@ def index(
 
 def blend(
     out: Out,
-    more: Annotated[
-        list[str] | None, Argument(metavar="...", help="The rest of the weights or sizes.")
-    ] = None,
+    more: Annotated[list[str] | None, Argument(metavar="...")] = None,
     weights: list[str] | None = None,
     sizes: list[str] | None = None,
     size: int | None = None,
@@ -79,6 +75,7 @@ def blend(
     With --weights it has --size samples; with --sizes every sample of every source once.
 
     Args:
+        more: the rest of the weights or sizes.
         weights: weight of each source: --weights 0.7 0.2 0.1
         sizes: samples of each source, all to be taken: --sizes 700 200
         size: samples of the blend; only with --weights.
@@ -101,16 +98,14 @@ def blend(
 
 
 def merge(
-    sources: Annotated[
-        list[Path],
-        Argument(metavar="PREFIX...", help="Data sets, folders of them, or OUT of lc tokenize."),
-    ],
+    sources: Annotated[list[Path], Argument(metavar="PREFIX...")],
     output: Path,
     max_size: str | None = None,
 ) -> None:
     """Merge Megatron data sets, in the order given; each is checked before a byte is copied.
 
     Args:
+        sources: data sets, folders of them, or OUT of lc tokenize.
         output: prefix of the result; with --max-size results are PREFIX-00000 and so on.
         max_size: most bytes of a .bin, such as 30GB; no document is cut.
 
@@ -131,13 +126,7 @@ def merge(
 def export(
     prefix: Prefix,
     output: Path,
-    kind: Annotated[
-        str,
-        Option(
-            "--to",
-            help="nanogpt, datasets (Parquet of Hugging Face), mds (MosaicML), or a package's.",
-        ),
-    ],
+    kind: Annotated[str, Option("--to")],
     over_last: int | None = None,
     split: str = "train",
 ) -> None:
@@ -145,6 +134,7 @@ def export(
 
     Args:
         output: the file (nanogpt) or the new folder (datasets, mds).
+        kind: ``nanogpt``, datasets (Parquet of Hugging Face), mds (MosaicML), or a package's.
         over_last: ``nanogpt``: replace the last id of each document by this one; LongCrawl64's
             script: 50256.
         split: ``datasets``: the split in the files' names.

@@ -35,8 +35,7 @@ Pieces = Annotated[
     bool, Option("--pieces", help="With --mix: packed rows as their pieces, each with a mask.")
 ]
 Folder = Annotated[
-    Path | None,
-    Option("--cache", help="Megatron's --data-cache-path; by default the launch's."),
+    Path | None, Option("--cache", help="Megatron's --data-cache-path; by default the launch's.")
 ]
 IdentityFile = Annotated[
     Path | None,
@@ -59,8 +58,7 @@ Check = Annotated[
     ),
 ]
 Versioned = Annotated[
-    Path | None,
-    Option(help="Folder for links that name their content; launch over those instead."),
+    Path | None, Option(help="Folder for links that name their content; launch over those instead.")
 ]
 
 

@@ -42,8 +42,7 @@ Upstream = Annotated[
     ),
 ]
 Crawl = Annotated[
-    str,
-    Option("--crawl", envvar="LC_CRAWL", help="The crawl's own archives: a folder or a URL."),
+    str, Option("--crawl", envvar="LC_CRAWL", help="The crawl's own archives: a folder or a URL.")
 ]
 Recipe = Annotated[
     Path | None,
@@ -138,19 +137,13 @@ class DocumentOptions:
     """Which documents, by one of these values.
 
     Attributes:
+        document: a document id, such as 2023-06/0000/en_head.json.gz/17 or books/part-0/line-17.
         url: a page's URL.
         domain: a domain: its pages, and those of all its subdomains.
         digest: digest of a page (sha1:...) or of a text (sha256:...).
     """
 
-    document: Annotated[
-        str | None,
-        Option(
-            "--id",
-            "--document",
-            help="A document id, such as 2023-06/0000/en_head.json.gz/17 or books/part-0/line-17.",
-        ),
-    ] = None
+    document: Annotated[str | None, Option("--id", "--document")] = None
     url: str | None = None
     domain: str | None = None
     digest: str | None = None
@@ -169,31 +162,21 @@ class Corpus:
     """Documents to read, and the lake to write.
 
     Attributes:
+        paths: files and folders of documents, or lakes; and a folder for the lake to write.
         broken: what to do about a file that cannot be read.
         killed: what to do about a document that needs more memory than there is.
         shard_size: cut larger uncompressed files of JSON lines into shards of this size, such as
             256MB, which workers share; by default a file is one.
+        log_interval: print shards and documents on standard error every so many seconds, rather
+            than draw a bar on a terminal; 0 means never.
     """
 
-    paths: Annotated[
-        list[Path],
-        Argument(
-            metavar="IN... OUT",
-            help="Files and folders of documents, or lakes; and a folder for the lake to write.",
-        ),
-    ]
+    paths: Annotated[list[Path], Argument(metavar="IN... OUT")]
     text_field: TextField = None
     broken: Literal["skip", "fail"] = "skip"
     killed: Literal["fail", "skip"] = "fail"
     shard_size: str = "0"
-    log_interval: Annotated[
-        float,
-        Option(
-            min=0.0,
-            help="Print shards and documents on standard error every so many seconds, rather than "
-            "draw a bar on a terminal; 0 means never.",
-        ),
-    ] = 0.0
+    log_interval: Annotated[float, Option(min=0.0)] = 0.0
     workers: Workers = None
     notes: list[str] = field(default_factory=list, init=False)
     """What is printed when the command ends."""

@@ -62,15 +62,17 @@ class SettingsOptions:
 
 def parameters_of(of: Callable[..., Any]) -> list[inspect.Parameter]:
     """The parameters of a command, or of a class of options. Those that its docstring explains are
-    options of their names.
+    options of their names, unless they say otherwise.
     """
-    meanings = attributes_of(of)
-    return [
-        one.replace(annotation=_option(_flag(one.name), one.annotation, meanings[one.name]))
-        if one.name in meanings
-        else one
-        for one in inspect.signature(of, eval_str=True).parameters.values()
-    ]
+    meanings, found = attributes_of(of), list[inspect.Parameter]()
+    for one in inspect.signature(of, eval_str=True).parameters.values():
+        kind, meaning = one.annotation, meanings.get(one.name)
+        if meaning and hasattr(kind, "__metadata__"):
+            kind.__metadata__[0].help = _help(meaning)
+        elif meaning:
+            kind = _option(_flag(one.name), kind, meaning)
+        found.append(one.replace(annotation=kind))
+    return found
 
 
 def _setting(flag: str, kind: Any, meaning: str) -> Any:
@@ -84,11 +86,16 @@ def _setting(flag: str, kind: Any, meaning: str) -> Any:
 
 
 def _option(flag: str, kind: Any, meaning: str, choices: str | None = None) -> Any:
-    """A type as typer takes it, from a docstring's words. Those that begin with a value, such as
-    ``html5``, keep its case.
+    """A type as typer takes it, with a docstring's words."""
+    return Annotated[kind, Option(flag, help=_help(meaning), metavar=choices)]
+
+
+def _help(meaning: str) -> str:
+    """Words of a docstring as a sentence; those that begin with a value, such as ``html5``, keep
+    its case.
     """
     words = meaning if meaning.startswith("``") else meaning[:1].upper() + meaning[1:]
-    return Annotated[kind, Option(flag, help=words.replace("``", ""), metavar=choices)]
+    return words.replace("``", "")
 
 
 def _flag(name: str) -> str:

@@ -61,14 +61,7 @@ QUALITY_MODELS = settings_options(
 
 def filter_(
     corpus: options.Corpus,
-    quantiles: Annotated[
-        list[str] | None,
-        Option(
-            metavar="COLUMN=LOW:HIGH",
-            help="Keep the documents between two quantiles of these very documents, such as "
-            "gzip_ratio=0.2:0.8 or mean_word_length:raw=0:0.99; may be given several times.",
-        ),
-    ] = None,
+    quantiles: Annotated[list[str] | None, Option(metavar="COLUMN=LOW:HIGH")] = None,
     all_signals: bool = False,
     sweep: bool = False,
     rules: str = "",
@@ -85,6 +78,8 @@ def filter_(
     same OUT with other thresholds; with stored values, no text is measured again.
 
     Args:
+        quantiles: keep the documents between two quantiles of these very documents, such as
+            gzip_ratio=0.2:0.8 or mean_word_length:raw=0:0.99; may be given several times.
         all_signals: apply every rule to every document, and store all values: then other thresholds
             compute nothing again.
         sweep: print what each threshold would keep; includes --all-signals.

@@ -41,29 +41,21 @@ def tokenize(
         "split_sentences",
         "keep_newlines",
     ),
-    tokenizers: Annotated[
-        list[str] | None,
-        Option(
-            "--tokenizer",
-            help="gpt2 (the default), cl100k_base, ...; a tokenizer.json or .model; a folder; "
-            "owner/model of the hub. May be given several times, for a lake of each in OUT, from "
-            "one reading of the texts.",
-        ),
-    ] = None,
-    json_keys: Annotated[
-        list[str] | None,
-        Option(
-            "--json-key",
-            help="A field with a text; may be given several times, for a data set of each, as "
-            "preprocess_data.py --json-keys.",
-        ),
-    ] = None,
+    tokenizers: Annotated[list[str] | None, Option("--tokenizer")] = None,
+    json_keys: Annotated[list[str] | None, Option("--json-key")] = None,
 ) -> None:
     """Tokenize documents, one sequence each; byte for byte what Megatron's preprocess_data.py
     writes.
 
     OUT is a lake: `token_documents` holds a data set per input file, `filtered_documents` the
     texts, uncompressed. `lc megatron merge` joins the data sets.
+
+    Args:
+        tokenizers: ``gpt2`` (the default), cl100k_base, ...; a tokenizer.json or .model; a folder;
+            owner/model of the hub. May be given several times, for a lake of each in OUT, from one
+            reading of the texts.
+        json_keys: a field with a text; may be given several times, for a data set of each, as
+            preprocess_data.py --json-keys.
 
     Example: lc tokenize corpus tokens --tokenizer gpt2 --append-eod
     """

@@ -17,30 +17,21 @@ MOST_ROWS = 4
 
 
 def batch(
-    path: Annotated[
-        str,
-        Argument(
-            envvar="LC_ROOT",
-            help="A lake, a version of its longcrawl, grid or flat, or a .zarr; gs:// too.",
-        ),
-    ],
-    step: Annotated[int, Option(min=0, help="Which batch.")] = 0,
-    rows: Annotated[
-        int | None,
-        Option(min=1, help="Rows of a batch; 4, or all if there are fewer."),
-    ] = None,
-    context: Annotated[
-        int,
-        Option(
-            min=1,
-            help="Tokens of a row of the batch; must divide the rows of the data.",
-        ),
-    ] = 64,
+    path: Annotated[str, Argument(envvar="LC_ROOT")],
+    step: Annotated[int, Option(min=0)] = 0,
+    rows: Annotated[int | None, Option(min=1)] = None,
+    context: Annotated[int, Option(min=1)] = 64,
     split: options.Split = "train",
 ) -> None:
     """Show the first rows of a training batch: ids, decoded text, and the document of each row.
 
     Text is escaped as in Python, so control characters are visible and have no effect.
+
+    Args:
+        path: a lake, a version of its longcrawl, grid or flat, or a .zarr; gs:// too.
+        step: which batch.
+        rows: rows of a batch; 4, or all if there are fewer.
+        context: tokens of a row of the batch; must divide the rows of the data.
 
     Example: lc batch lake --step 3 --rows 8 --context 4096
     """

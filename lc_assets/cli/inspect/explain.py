@@ -30,8 +30,8 @@ LINE = 120
 
 
 def explain(
-    source: Annotated[str, Argument(help="A file or folder of documents, or a lake.")],
-    identity: Annotated[str, Argument(metavar="ID", help="The document's id.")],
+    source: Annotated[str, Argument()],
+    identity: Annotated[str, Argument(metavar="ID")],
     rules: str | None = None,
     threshold: Thresholds = None,
     lang: options.Lang = "en",
@@ -44,6 +44,8 @@ def explain(
     """Print every signal and measure of one document, every rule with its bounds, and the decision.
 
     Args:
+        source: a file or folder of documents, or a lake.
+        identity: the document's id.
         rules: a preset's name, or a file of rules; in a lake, those it was filtered by.
         upstream: with a lake: where its published signals are.
 

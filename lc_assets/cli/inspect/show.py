@@ -20,19 +20,15 @@ MOST_DAMAGE = 50
 
 
 def show(
-    path: Annotated[
-        str,
-        Argument(
-            help="A lake, a folder in it (gs:// too), an array, a table, a Megatron data set, an "
-            "upstream."
-        ),
-    ],
+    path: Annotated[str, Argument()],
     verify: bool = False,
 ) -> None:
     """Show what an artefact is, whether it is intact, and its receipt; exit with 1 if it is
     damaged.
 
     Args:
+        path: a lake, a folder in it (gs:// too), an array, a table, a Megatron data set, an
+            upstream.
         verify: read every byte instead of names and sizes.
 
     Example: lc show lake/token_grid/2023-06 --verify
@@ -55,13 +51,7 @@ def show_artefact(artefact: "Artefact") -> None:
 
 
 def verify(
-    path: Annotated[
-        str,
-        Argument(
-            metavar="PREFIX",
-            help="A Megatron data set, or anything that `lc show --verify` accepts.",
-        ),
-    ],
+    path: Annotated[str, Argument(metavar="PREFIX")],
     tokenizer: str | None = None,
     vocab_size: int | None = None,
     append_eod: bool = False,
@@ -72,6 +62,7 @@ def verify(
     Expectations come from the receipt beside the data set, if there is one, and from the options.
 
     Args:
+        path: a Megatron data set, or anything that `lc show --verify` accepts.
         tokenizer: the expected tokenizer.
         vocab_size: upper bound of ids, if no tokenizer is named.
         append_eod: every document must end with the tokenizer's end of text.

@@ -43,19 +43,17 @@ class StepOptions:
         launch: file of Megatron's or torchtitan's launch arguments; needs --step, and no LAKE.
         step: with --launch: an iteration, from 1; with --batch-rows: a step, from 0.
         seen_until: with Megatron's --launch: count what it had read up to an iteration.
+        ranks: with --step: data-parallel ranks.
+        batch_rows: with --step: rows of a batch of a loader of LAKE, of all ranks.
+        context: with --batch-rows: tokens of each row, if not all.
     """
 
     launch: Path | None = None
     step: int | None = None
     seen_until: int | None = None
-    ranks: Annotated[int, Option(help="With --step: data-parallel ranks.", min=1)] = 1
-    batch_rows: Annotated[
-        int | None,
-        Option(help="With --step: rows of a batch of a loader of LAKE, of all ranks.", min=1),
-    ] = None
-    context: Annotated[
-        int | None, Option(help="With --batch-rows: tokens of each row, if not all.", min=1)
-    ] = None
+    ranks: Annotated[int, Option(min=1)] = 1
+    batch_rows: Annotated[int | None, Option(min=1)] = None
+    context: Annotated[int | None, Option(min=1)] = None
 
 
 def trace(

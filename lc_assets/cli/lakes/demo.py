@@ -116,20 +116,11 @@ sequence_length = {min(SEQUENCE_LENGTH, row_tokens)}
 
 
 def demo(
-    folder: Annotated[
-        Path,
-        Option("--dir", help="Folder for everything that is written."),
-    ] = Path("demo"),
-    source: Annotated[
-        Path | None,
-        Option("--from", help="Folder of your own documents, read as they are."),
-    ] = None,
+    folder: Annotated[Path, Option("--dir")] = Path("demo"),
+    source: Annotated[Path | None, Option("--from")] = None,
     lake: str | None = None,
     workers: options.Workers = None,
-    row_tokens: Annotated[
-        int,
-        Option(min=8, help="Tokens of a row; fewer make more rows of the same texts."),
-    ] = ROW_TOKENS,
+    row_tokens: Annotated[int, Option(min=8)] = ROW_TOKENS,
 ) -> None:
     """Build the whole chain over a sample of novels, or over your own documents, through
     Dagster, and print a report.
@@ -140,7 +131,10 @@ def demo(
     exists.
 
     Args:
+        folder: folder for everything that is written.
+        source: folder of your own documents, read as they are.
         lake: publish there instead of below --dir, such as into gs://bucket/folder.
+        row_tokens: tokens of a row; fewer make more rows of the same texts.
 
     Example: lc demo --dir demo --from ~/texts
     """
@@ -192,7 +186,7 @@ def build(place: Workplace, execution: ExecutionOptions) -> None:
 
 
 def sample(
-    out: Annotated[Path, Argument(help="A new folder, or that of the same sample.")],
+    out: Annotated[Path, Argument()],
     source: options.Source = None,
     snapshot: options.Snapshots = None,
     seed: int | None = None,
@@ -202,6 +196,7 @@ def sample(
     documents.
 
     Args:
+        out: a new folder, or that of the same sample.
         seed: seed of everything random.
 
     Example: lc sample sample --from ~/texts --snapshot 2023-06

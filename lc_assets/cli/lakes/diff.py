@@ -15,17 +15,16 @@ from lc_assets.stages.releases.comparing import Difference
 
 
 def diff(
-    before: Annotated[
-        str,
-        Argument(
-            metavar="A", help="A release of the lake, 'now', or the folder of a version, gs:// too."
-        ),
-    ],
-    after: Annotated[str, Argument(metavar="B", help="As A.")],
+    before: Annotated[str, Argument(metavar="A")],
+    after: Annotated[str, Argument(metavar="B")],
     lake: options.Lake = "lake",
 ) -> None:
     """Show which documents, rows and tokens were added, removed and moved from A to B, and which
     settings, rules, code and libraries differ.
+
+    Args:
+        before: a release of the lake, 'now', or the folder of a version, gs:// too.
+        after: As A.
 
     Example: lc diff v1 now --lake lake
     """

@@ -46,7 +46,7 @@ __all__ = ["defs"]
 
 
 def init(
-    folder: Annotated[Path, Argument(help="A new folder, or one written by this command.")],
+    folder: Annotated[Path, Argument()],
     source: str = "",
     lake: str = "",
     upstream: options.Upstream = REDPAJAMA_V2,
@@ -58,6 +58,7 @@ def init(
     not overwritten.
 
     Args:
+        folder: a new folder, or one written by this command.
         source: your own documents instead of RedPajama-V2, as for lc build.
         lake: the lake; by default the folder `lake` in it.
 

@@ -59,7 +59,7 @@ class ExecutionOptions:
 def plan(
     where: LakeOptions,
     look_upstream: bool = False,
-    every: Annotated[bool, Option("--all", help="Show what is current too.")] = False,
+    every: Annotated[bool, Option("--all")] = False,
     calibrate: bool = False,
 ) -> None:
     """List what is out of date, why, and what building it takes; exit with 3 when
@@ -72,6 +72,7 @@ def plan(
 
     Args:
         look_upstream: compare with the upstream, and the crawl, as they are now.
+        every: show what is current too.
         calibrate: estimate what the lake has not built yet, from a minute's builds of some shards.
 
     Example: lc plan --lake lake --look-upstream

@@ -43,10 +43,7 @@ FAILED = 1
 def rebuild(
     where: LakeOptions,
     execution: ExecutionOptions,
-    own: Annotated[
-        Path | None,
-        Option(envvar="LC_SNAPSHOTS", help="Text file with the names of your own snapshots."),
-    ] = None,
+    own: Annotated[Path | None, Option(envvar="LC_SNAPSHOTS")] = None,
     look_upstream: bool = False,
     dry_run: bool = False,
     stop: bool = False,
@@ -61,6 +58,7 @@ def rebuild(
     command ends with 1. Where DAGSTER_HOME is set it runs through Dagster, whose history has it.
 
     Args:
+        own: text file with the names of your own snapshots.
         look_upstream: look first at what is upstream as it is now.
         dry_run: print the plan and end with 3 when there is something to do.
         stop: stop at the first failure instead of building the rest.

@@ -49,10 +49,7 @@ STILL_HELD = 3
 
 def release(
     lake: options.LakePath,
-    name: Annotated[
-        str | None,
-        Argument(metavar="[NAME]", help="Name of the release; without it, releases are listed."),
-    ] = None,
+    name: Annotated[str | None, Argument(metavar="[NAME]")] = None,
     verify: bool = False,
     recipe: options.Recipe = None,
     withdrawn: options.Withdrawn = "",
@@ -65,6 +62,7 @@ def release(
     are refused.
 
     Args:
+        name: name of the release; without it, releases are listed.
         verify: read every byte of the release; publish nothing.
 
     Example: lc release lake v1
@@ -107,13 +105,7 @@ def _show_releases(lake: Lake) -> None:
 
 def prune(
     lake: options.LakePath,
-    keep: Annotated[
-        int,
-        Option(
-            min=0,
-            help="Keep this many of the newest unneeded versions of each partition.",
-        ),
-    ] = 0,
+    keep: Annotated[int, Option(min=0)] = 0,
     purge: bool = False,
     give_up: list[str] | None = None,
     dry_run: bool = False,
@@ -125,6 +117,7 @@ def prune(
     releases; exits with 3 if one that is served still contains one.
 
     Args:
+        keep: keep this many of the newest unneeded versions of each partition.
         purge: delete only versions that contain withdrawn documents.
         give_up: with --purge: a release whose versions may be deleted.
         dry_run: show what would be deleted; delete nothing.
@@ -179,9 +172,7 @@ def withdraw(
     documents: options.DocumentOptions,
     reason: str | None = None,
     date: str | None = None,
-    listed: Annotated[
-        Path | None, Option("--list", help="The list to append the entry to.")
-    ] = None,
+    listed: Annotated[Path | None, Option("--list")] = None,
     dry_run: bool = False,
     report: bool = False,
     recipe: options.Recipe = None,
@@ -197,6 +188,7 @@ def withdraw(
     Args:
         reason: the reason, for the list and every report.
         date: YYYY-MM-DD; by default today.
+        listed: the list to append the entry to.
         dry_run: show what would be affected; append nothing.
         report: instead, list what is withdrawn and which versions still contain it.
 
