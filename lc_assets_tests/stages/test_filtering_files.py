@@ -14,6 +14,7 @@ from lc_assets.formats.lists.models import open_models
 from lc_assets.formats.lists.rule_files import preset_names, read_rules, with_thresholds
 from lc_assets.stages.documents.explaining import explain_in_files, explain_in_lake
 from lc_assets.stages.documents.sweeping import total_sweep
+from lc_assets.stages.shown.documents import thresholds_of
 from lc_assets.text.rules.models import LANGUAGE
 from lc_assets_tests.builders import WORDS
 from lc_assets_tests.filtering import filter_files
@@ -156,6 +157,15 @@ def test_a_sweep_of_stored_values_has_no_gaps(pages, tmp_path):
         how = {"thresholds": {line["rule"]: {line["bound"]: line["threshold"]}}}
         again = filter_files(pages, tmp_path / "out", "gopher-paper", all_signals=True, **how)
         assert again.counts.kept == line["kept_with_the_others"]
+
+
+def test_what_other_thresholds_keep_is_shown(pages, tmp_path):
+    """A curve and a line per bound; at the bound itself, what was kept."""
+    found = filter_files(pages, tmp_path / "out", "gopher-paper", all_signals=True)
+    (built,) = found.built["filtered_documents"].values()
+    plot, table = thresholds_of(built.published)
+    assert {line["× 1"] for line in table.lines} == {found.counts.kept}
+    assert len(plot.values[0]) > 1
 
 
 def test_the_same_bytes_for_any_number_of_workers(pages, tmp_path):

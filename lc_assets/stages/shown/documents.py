@@ -108,7 +108,7 @@ def thresholds_of(filtered: Published) -> tuple[Plot, Table]:
     """How many documents multiples of each bound would keep with all others applied: a curve, and a
     line, per bound.
     """
-    lines = sweeping.total_sweep(sweeping.sweep_files(filtered.folder)).to_pylist()
+    lines = sweeping.total_sweep([filtered.folder]).to_pylist()
     applied = {
         (line["rule"], line["bound"]): line["threshold"] for line in lines if line["in_force"]
     }
