@@ -35,21 +35,28 @@ def has_redpajama(settings: SourcesSettings) -> bool:
     return not settings or any(found.kind == "redpajama_v2" for found in settings.values())
 
 
-def file_partitions(settings: SourcesSettings) -> tuple[SnapshotId, ...]:
+def file_partitions(sources: SourcesSettings) -> tuple[SnapshotId, ...]:
     """Partition keys of all sources of files, as far as they are known without network; sorted.
 
     Raises:
         BadInput: when two sources have a partition of the same name.
     """
-    found: dict[SnapshotId, str] = {}
-    for name, source in settings.items():
+    return tuple(sorted(key for keys in partitions_by_source(sources).values() for key in keys))
+
+
+def partitions_by_source(sources: SourcesSettings) -> dict[str, tuple[SnapshotId, ...]]:
+    """The same, by the name of the source; nothing for one whose are not known without network."""
+    found: dict[str, tuple[SnapshotId, ...]] = {}
+    owners: dict[SnapshotId, str] = {}
+    for name, source in sources.items():
         if source.kind != "files":
             continue
-        opened = FileSource(name=name, settings=source, prefixed=len(settings) > 1)
-        for key in opened.partitions():
-            if found.setdefault(key, name) != name:
-                raise BadInput(f"sources {found[key]} and {name} both have a partition {key}")
-    return tuple(sorted(found))
+        opened = FileSource(name=name, settings=source, prefixed=len(sources) > 1)
+        found[name] = opened.partitions()
+        for key in found[name]:
+            if owners.setdefault(key, name) != name:
+                raise BadInput(f"sources {owners[key]} and {name} both have a partition {key}")
+    return found
 
 
 NO_SOURCES: SourcesSettings = MappingProxyType({})

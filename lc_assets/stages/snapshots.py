@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lc_assets.builds.stage import BuildContext
-from lc_assets.errors import NotPublished
+from lc_assets.errors import BadInput, NotPublished
 from lc_assets.lake.digests import digest_of
-from lc_assets.sources.opening import file_partitions, has_redpajama
+from lc_assets.sources.opening import has_redpajama, partitions_by_source
 from lc_assets.sources.redpajama_v2 import listed_snapshots
 from lc_assets.stages import planning
 from lc_assets.stages.catalogue import read_by, stage_named
@@ -15,26 +15,41 @@ from lc_assets.stages.links import html_index
 from lc_assets.stages.links.crawl_files import own_archives
 from lc_assets.vocabulary import parse_snapshot
 
+SHOWN = 5
+"""Names of known snapshots in an error."""
+
 
 def chosen_snapshots(context: BuildContext, named: Sequence[str] | None) -> list[str]:
     """The partitions that are named, or those that the lake or the sources know; sorted.
 
     Raises:
-        BadInput: when a name is not a snapshot.
+        BadInput: when a name is not a snapshot, or neither the lake nor a source has it.
         NotPublished: when neither has one.
     """
-    if named:
-        return sorted({parse_snapshot(name) for name in named})
-    sources, root = context.recipe.sources, context.upstream.root
-    known: set[str] = {*file_partitions(sources), *context.lake.keys("raw_snapshot")}
-    if has_redpajama(sources):
-        known |= listed_snapshots(Path(root))
-    if not known:
+    lists = _partitions_of_sources(context)
+    known: set[str] = set(context.lake.keys("raw_snapshot")).union(*lists)
+    chosen = sorted({parse_snapshot(name) for name in named or known})
+    unknown = [name for name in chosen if name not in known]
+    if unknown and all(lists):
+        raise BadInput(
+            f"{', '.join(unknown)}: no snapshot of the lake or of its sources, which have "
+            f"{', '.join(sorted(known)[-SHOWN:])}"
+        )
+    if not chosen:
         raise NotPublished(
             f"no snapshot is known: nothing is published in {context.lake.url}, no listing is in "
-            f"{root}, and no source of files on disk is set; name --snapshot"
+            f"{context.upstream.root}, and no source of files on disk is set; name --snapshot"
         )
-    return sorted(known)
+    return chosen
+
+
+def _partitions_of_sources(context: BuildContext) -> list[set[str]]:
+    """The partitions of each source; none of one whose are not known without network."""
+    sources = context.recipe.sources
+    found: list[set[str]] = [set(keys) for keys in partitions_by_source(sources).values()]
+    if has_redpajama(sources):
+        found.append(listed_snapshots(Path(context.upstream.root)))
+    return found
 
 
 def planner_of(

@@ -20,6 +20,7 @@ def lc(*words):
 
 @pytest.fixture
 def project(tmp_path):
+    (tmp_path / "corpus").mkdir()
     assert lc("init", tmp_path / "project", "--source", tmp_path / "corpus").exit_code == 0
     return tmp_path / "project"
 
@@ -47,6 +48,14 @@ def test_it_is_written_once(project, tmp_path):
     assert failed.exit_code == 2
     assert "recipe.toml has other content" in failed.output
     assert (project / "recipe.toml").read_text() == ""
+
+
+@pytest.mark.parametrize("option", ["--source", "--upstream"])
+def test_a_path_that_does_not_exist_is_refused(tmp_path, option):
+    failed = lc("init", tmp_path / "project", option, tmp_path / "nowhere")
+    assert failed.exit_code == 2
+    assert "nowhere: no such folder or file" in failed.output
+    assert not (tmp_path / "project").exists()
 
 
 @pytest.mark.parametrize(

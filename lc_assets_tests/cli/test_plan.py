@@ -125,6 +125,14 @@ def test_snapshots_come_from_the_lake_when_nothing_is_listed(planned, published_
     assert (said.code, said.out.count("current ")) == (0, len(published_lake.built))
 
 
+def test_a_snapshot_that_neither_lake_nor_upstream_has_is_refused(planned):
+    """Where the upstream is a folder, which can be listed."""
+    said = planned("--snapshot", "2023-60")
+    assert said.code == 2
+    assert "2023-60: no snapshot of the lake or of its sources, which have" in said.err
+    assert "2023-06" in said.err
+
+
 def test_a_named_snapshot_is_planned_alone(planned):
     said = planned("--snapshot", "2023-06", "--all")
     assert "token_grid/2023-06" in said.out

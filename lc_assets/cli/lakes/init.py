@@ -69,7 +69,7 @@ def init(
         "DAGSTER_HOME": str(root),
         "LC_ROOT": absolute(lake) if lake else str(root / "lake"),
         "LC_RECIPE": str(root / "recipe.toml"),
-        "LC_UPSTREAM": absolute(source or upstream),
+        "LC_UPSTREAM": _existing(source or upstream),
     }
     own = source_at(source, SourceSettings(path=".")) if source else None
     files = {
@@ -91,6 +91,18 @@ def init(
     say(f"{len(files):,} files in {root}. Next:")
     say(f"cd {shlex.quote(str(root))} && set -a && . ./.env && set +a")
     say("lc rebuild        # builds what is missing; or, in the UI: dg dev, or dagster dev")
+
+
+def _existing(place: str) -> str:
+    """The absolute path of what exists, or a URL.
+
+    Raises:
+        BadInput: when nothing is at a path.
+    """
+    found = absolute(place)
+    if "://" not in found and not Path(found).exists():
+        raise BadInput(f"{found}: no such folder or file")
+    return found
 
 
 def instance_settings() -> str:
