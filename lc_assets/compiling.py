@@ -83,7 +83,10 @@ class Kernel(Generic[Takes, Gives]):
             made = numba.njit(cache=True, **how)(self.py_func)
         except RuntimeError:  # "cannot cache function: no locator available"
             return numba.njit(**how)(self.py_func)
-        made._cache._cache_file._source_stamp = stamp
+        file = made._cache._cache_file
+        file._source_stamp = stamp
+        # The index is written before the machine code: another stamp's is never behind it.
+        file._data_name_pattern = f"{stamp[:16]}.{file._data_name_pattern}"
         _cache_with_locks(made)
         made.get_call_template = _by_types(made.get_call_template)
         return made
@@ -93,17 +96,20 @@ def _cache_with_locks(made: Any) -> None:
     """Let one process compile a kernel while others wait, and none load what another is writing:
     numba replaces index and machine code one after the other.
 
-    What is cached is loaded without what numba can compile, which takes a process 0.15 s to
-    declare; it does that again before it compiles.
+    Where there is no room for the machine code it is compiled, and not kept. What is cached is
+    loaded without what numba can compile, which takes a process 0.15 s to declare; it does that
+    again before it compiles.
     """
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.runtime import rtsys
 
-    cache, compile_now, file = made._cache, made.compile, cast("IO[bytes]", None)
+    cache, compile_now = made._cache, made.compile
+    file: IO[bytes] | None = None
 
     def lock(kind: int) -> None:
         with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(file, kind)
+            if file is not None:
+                fcntl.flock(file, kind)
 
     def load(types: Any, context: Any) -> Any:
         rtsys.initialize(context)
@@ -116,13 +122,20 @@ def _cache_with_locks(made: Any) -> None:
     def compile_alone(signature: Any) -> Any:
         nonlocal file
         path = f"{cache._cache_file._index_path}.lock"
-        with global_compiler_lock, open(path, "ab") as file:  # noqa: PTH123 - numba's path
+        with global_compiler_lock, contextlib.ExitStack() as opened:
+            with contextlib.suppress(OSError):  # no room
+                file = opened.enter_context(open(path, "ab"))  # noqa: PTH123 - numba's path
             try:
                 return compile_now(signature)
             finally:
                 lock(fcntl.LOCK_UN)  # also where a process that was forked meanwhile has the file
+                file = None
 
-    cache.load_overload, made.compile = load, compile_alone
+    def save(types: Any, library: Any) -> None:
+        with contextlib.suppress(OSError):  # no room
+            cache._save_overload(types, library)
+
+    cache.load_overload, cache.save_overload, made.compile = load, save, compile_alone
 
 
 def _by_types(compile_call: Callable[..., Any]) -> Callable[..., Any]:

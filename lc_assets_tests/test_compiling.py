@@ -6,6 +6,7 @@ import sys
 
 import numba
 import numpy as np
+import pytest
 
 from lc_assets.compiling import borrowing, compiled, fingerprint, interpreted
 
@@ -92,27 +93,44 @@ sys.exit("numba" in sys.modules)
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_cached_result_is_used_only_for_the_same_kernels_in_all_folders(tmp_path):
-    """An edit to a constant or a kernel in another folder is compiled, an unchanged one is not."""
+@pytest.fixture
+def run(tmp_path):
+    """Run a kernel that calls another one, in another folder, with a constant; the result, and
+    whether machine code was loaded.
+    """
     for name, text in (("caller", CALLER), ("callee", "")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").touch()
         (tmp_path / name / "kernels.py").write_text(text, "utf-8")
 
-    def run(step, how="compiled"):
+    def run(step, how="compiled", before=""):
         source = CALLEE.format(step=step, how=how)
         (tmp_path / "callee" / "kernels.py").write_text(source, "utf-8")
-        code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}){RUN}"
+        code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {before}{RUN}"
         command = [sys.executable, "-B", "-c", code]
         ended = subprocess.run(command, check=True, capture_output=True, text=True)
         return ended.stdout.split()
 
+    return run
+
+
+def test_a_cached_result_is_used_only_for_the_same_kernels_in_all_folders(run):
+    """An edit to a constant or a kernel in another folder is compiled, an unchanged one is not."""
     assert run(1) == ["2", "0"]
     assert run(1) == ["2", "1"]
     assert run(3) == ["6", "0"]
     assert run(5, "inlined") == ["10", "0"]
     assert run(7, "inlined") == ["14", "0"]
     assert run(1, "borrowing") == ["2", "0"]
+
+
+@pytest.mark.parametrize("most_bytes", [0, 1000])
+def test_without_room_for_machine_code_it_is_compiled(run, most_bytes):
+    """With room for nothing, or for the index alone; older machine code is not taken for it."""
+    few = f"import resource as r; r.setrlimit(r.RLIMIT_FSIZE, ({most_bytes}, {most_bytes}))"
+    assert run(1) == ["2", "0"]
+    assert run(3, before=few) == ["6", "0"]
+    assert run(3) == ["6", "0"]
 
 
 def test_a_fingerprint_holds_for_another_process():
