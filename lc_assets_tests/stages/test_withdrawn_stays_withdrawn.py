@@ -225,7 +225,9 @@ def test_with_stays_the_moved_document_is_found_by_its_address(history, texts):
 
 
 def test_versions_that_served_a_dropped_document_are_purged(history):
-    """It is found in their tables by its digest; what is published now holds none."""
+    """It is found in their tables by its digest; what is published now holds none. Old working
+    material goes too: it still holds the text.
+    """
     old = {name: built.published for name, built in history.build().items()}
     history = history.changed("filtered_documents", min_words=LENGTH + 1)
     history.say("withdrawn", ("document", of(OLD, 0)))
@@ -234,6 +236,8 @@ def test_versions_that_served_a_dropped_document_are_purged(history):
     digests = remembered_digests(history.table)
     held = {one.name for one in versions_with(history.lake, [], digests) if not one.is_current}
     wanted = {f"{stage}/{OLD}" for stage in ("token_documents", "token_grid")}
+    for snapshot in SNAPSHOTS:
+        wanted |= {f"filtered_documents/{snapshot}", f"document_keys/{snapshot}"}
     assert wanted == {name.rpartition("/")[0] for name in held}
     carry_out(history.lake, plan_purge(history.lake, [], digests=digests))
     assert not any(old[name].home.is_dir() for name in wanted)

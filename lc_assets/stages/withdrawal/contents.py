@@ -167,13 +167,15 @@ def versions_with(
     lake: Lake, ids: Collection[str], digests: Collection[str] = ()
 ) -> Iterator[Held]:
     """Yield every finished version that contains any of the documents, or, if it is served, one of
-    the digests, in the order of the stages.
+    the digests, in the order of the stages. With digests also working material that is no longer
+    published, of snapshots that something was ever withdrawn from: it has no digests to look up.
     """
     sought: list[tuple[Kind, str]] = [("document", name) for name in sorted(ids)]
     search = Search(lake, [*sought, *(("digest", digest) for digest in sorted(digests))])
     chain = [stage.name for stage in STAGES]
     holders = SERVED | _TABLES.keys() | {"row_lineage", "length_buckets"}
     partitions = [partition for partition in lake.partitions() if partition.stage in holders]
+    suspected = _snapshots_withdrawn_from(lake) if digests else set()
     for partition in sorted(partitions, key=lambda found: (chain.index(found.stage), found.name)):
         pointer = partition.pointer()
         for published in partition.versions():
@@ -181,9 +183,18 @@ def versions_with(
                 count = sum(map(len, search.found_in(published).values()))
             except LcError:
                 count = None
+            is_current = pointer is not None and pointer.version == published.version
+            if not is_current and published.stage in WORKING_MATERIAL:
+                count = count or (None if published.key in suspected else 0)
             if count != 0:
-                is_current = pointer is not None and pointer.version == published.version
                 yield Held(published, count, is_current)
+
+
+def _snapshots_withdrawn_from(lake: Lake) -> set[str]:
+    """Snapshots of everything that is remembered as withdrawn."""
+    withdrawn = lake.partition(withdrawn_documents.STAGE.name).current()
+    names = [] if withdrawn is None else remembered_in(withdrawn)["id"].to_pylist()
+    return {parse_document_id(name)[0].snapshot for name in names}
 
 
 def nothing_withdrawn_is_served(lake: Lake, recipe: Recipe, published: Published) -> CheckResult:
