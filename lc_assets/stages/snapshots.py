@@ -28,7 +28,7 @@ def chosen_snapshots(context: BuildContext, named: Sequence[str] | None) -> list
     """
     lists = _partitions_of_sources(context)
     known: set[str] = set(context.lake.keys("raw_snapshot")).union(*lists)
-    chosen = sorted({parse_snapshot(name) for name in named or known})
+    chosen: list[str] = sorted({parse_snapshot(name) for name in named or known})
     unknown = [name for name in chosen if name not in known]
     if unknown and all(lists):
         raise BadInput(
