@@ -29,6 +29,30 @@ def plain_stars(members: Numbers, starts: Numbers, centres: int) -> tuple[list[i
     return [one for one, _ in pairs], [other for _, other in pairs]
 
 
+def plain_unknown_pairs(
+    alike: dict[frozenset[int], float],
+    keepers: list[int],
+    is_last: list[bool],
+    snapshots: list[int],
+    near: float,
+    most: int,
+) -> set[tuple[int, int]]:
+    """See `unknown_pairs`; ``alike`` are the similarities of known pairs."""
+    n = len(keepers)
+    found = set()
+    for third in range(n):
+        ours = [d for d in range(n) if alike.get(frozenset((third, d)), 0.0) >= near]
+        firsts = [d for d in ours if keepers[d] == n and not is_last[d]][:most]
+        found |= {
+            (one, other)
+            for one in firsts
+            for other in ours
+            if other > one and keepers[other] > one and frozenset((one, other)) not in alike
+            if snapshots[third] <= max(snapshots[one], snapshots[other])
+        }
+    return found
+
+
 def plain_similarities(
     values: Hashes, starts: Numbers, ones: Numbers, others: Numbers, floor: float
 ) -> list[float]:

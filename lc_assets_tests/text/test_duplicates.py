@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from lc_assets.text.duplicates.clusters import ShingleSets, similarities, star_pairs
+from lc_assets.text.duplicates.clusters import (
+    ShingleSets,
+    neighbours,
+    similarities,
+    star_pairs,
+    unknown_pairs,
+)
 from lc_assets.text.duplicates.keys import (
     band_keys,
     canonical_url,
@@ -19,6 +25,7 @@ from lc_assets_tests.reference.duplicates import (
     clusters_of,
     plain_similarities,
     plain_stars,
+    plain_unknown_pairs,
 )
 from lc_assets_tests.stages.deduplication.corpora import connected
 
@@ -59,6 +66,22 @@ def test_stars_equal_the_reference(sizes, centres):
     members = np.arange(starts[-1], dtype=np.int64) * 3
     ours = star_pairs(members, starts, centres)
     assert tuple(side.tolist() for side in ours) == plain_stars(members, starts, centres)
+
+
+@given(st.integers(2, 9), st.integers(1, 4), st.data())
+def test_unknown_pairs_equal_the_reference(n, most, data):
+    pair = st.lists(st.integers(0, n - 1), min_size=2, max_size=2, unique=True).map(frozenset)
+    alike = data.draw(st.dictionaries(pair, st.sampled_from([0.0, 0.6, 0.8, 0.9]), max_size=30))
+    of_each = lambda values: data.draw(st.lists(values, min_size=n, max_size=n))  # noqa: E731
+    keepers = [min(keeper, n) for keeper in of_each(st.integers(-1, 2 * n))]
+    is_last, snapshots = of_each(st.booleans()), of_each(st.integers(0, 2))
+    sides = np.array([sorted(pair) for pair in alike], np.int64).reshape(-1, 2)
+    pairs = neighbours(sides[:, 0], sides[:, 1], np.array([*alike.values()], np.float64), n)
+    marks = np.array(is_last), array(snapshots)
+    found = unknown_pairs(pairs, array(keepers), marks, 0.8, most).tolist()
+    assert sorted(map(tuple, found)) == sorted(
+        plain_unknown_pairs(alike, keepers, is_last, snapshots, 0.8, most)
+    )
 
 
 @given(

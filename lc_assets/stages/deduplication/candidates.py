@@ -10,9 +10,9 @@ The pairs of a document depend only on bands and on the documents *before* it, n
 comparisons. So a new corpus adds pairs and changes none, and the pairs can be used with any
 threshold. A pair whose only shared buckets are larger than 17 may be missed: when neither is among
 the first, with probability at most 1 - J at one level, and it takes more than 16 of one part to
-need a second. Members that are like the same first one are removed for each other all the same, if
-that proves their similarity (`lc_assets.text.duplicates.clusters.remove_similar`). The cost is at
-most 16 × (1 + `LEVELS`) comparisons per member of a bucket.
+need a second. Members that are like the same first one are compared later, if that matters
+(`lc_assets.stages.deduplication.deciding.decide_all`). The cost is at most 16 × (1 + `LEVELS`)
+comparisons per member of a bucket.
 
 `pair_bands` sends the pairs of some bands to the file of their first document
 (`lc_assets.execution.exchange`); `merge_pairs` reads those of one file and joins the bands of equal

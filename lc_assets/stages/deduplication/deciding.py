@@ -1,11 +1,12 @@
-"""Decide which documents are kept, from facts and pairs. No text is read.
+"""Decide which documents are kept, from facts and pairs.
 
 Kinds are applied one after the other (digest, text, url, near), each to the documents that the
 kinds before it kept. Of the documents with one key, the preferred one is kept. The rest is decided
 in one pass, in order of preference: a document is removed if one that was kept before is at least
 as similar as the threshold, or as the floor and on the other side of the split. So every removed
 document has a kept one that it is a duplicate of, or too similar to. Near duplicates need not have
-been compared: that both are like a third may prove it.
+been compared: that both are like a third may prove it. Where it does not, they are compared then if
+one of the two stays, and all is decided again (`decide_all`).
 
 A document that another rule excludes (too short, contaminated, withdrawn) comes last in the order,
 and none is removed for it.
@@ -15,7 +16,7 @@ Those are held in memory, some 250 bytes each, and decided by arrays.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from lc_assets.text.duplicates.clusters import (
     Similarities,
     neighbours,
     remove_similar,
+    unknown_pairs,
 )
 
 NEAR = "near"
@@ -45,6 +47,15 @@ CODED = ("", *REASONS.values(), NEAR_HELDOUT)
 """Reasons by their codes in `Decided`."""
 _NEAR, _NEAR_HELDOUT = CODED.index(REASONS[NEAR]), CODED.index(NEAR_HELDOUT)
 NO_SIDE = 2
+FIRST, ROUNDS = 16, 8
+"""Of the documents that are like one, the first that stay are compared with the others: so many of
+them in the first round, as many more in each, and at most so many rounds.
+"""
+
+AGAIN, UNKNOWN = "pairs compared again", "pairs not compared"
+
+Comparer = Callable[[Numbers], Similarities]
+"""The similarities of some pairs of `Involved`'s documents, ``(m, 2)``."""
 
 
 class Involved(NamedTuple):
@@ -90,11 +101,14 @@ class Decided(NamedTuple):
         kept: ``(n,)`` the document that each is removed for, -1 if it stays.
         reasons: ``(n,)`` uint8, of `CODED`.
         similarities: ``(n,)`` with that document, of near duplicates at least; NaN of others.
+        unknown: pairs ``(m, 2)`` that were not compared, though both are like a third document, and
+            of which the first stays and might remove the other.
     """
 
     kept: Numbers
     reasons: Array
     similarities: Similarities
+    unknown: Numbers
 
 
 def involved(database: Queries, by: Sequence[str], prefer: Sequence[str], floor: float) -> Involved:
@@ -161,6 +175,55 @@ def _begin_runs(*columns: Array) -> Booleans:
     return begin
 
 
+def decide_all(
+    known: Involved,
+    standing: Standing,
+    by: Sequence[str],
+    gone: Booleans,
+    *,
+    bounds: tuple[float, float],
+    is_metric: bool,
+    compare: Comparer,
+) -> tuple[Standing, Decided, dict[str, int]]:
+    """Decide who is kept. If a document was removed for one that is withdrawn (``gone``), or as a
+    duplicate of one that goes across the split, decide again: the former is ineligible, the latter
+    comes last. Decide again, too, with the similarities of the pairs that were still unknown.
+
+    Withdrawn documents are decided like others at first, so their copies keep their reasons.
+
+    Args:
+        known: the documents.
+        standing: theirs.
+        by: as in `decide`.
+        gone: ``(n,)`` who is withdrawn.
+        bounds: the threshold and the floor of `decide`.
+        is_metric: as in `decide`.
+        compare: reads the texts of documents.
+
+    Returns:
+        How the documents stood at last, what was decided, and how many pairs were compared, and
+        left unknown after the last round, where there are any.
+    """
+    counted, rounds = dict[str, int](), 1
+    while True:
+        decided = decide(known, standing, by, *bounds, is_metric=is_metric, most=FIRST * rounds)
+        found = kept_for_others(decided, gone)
+        if np.any(found & ~standing.late):
+            standing = standing._replace(
+                ineligible=standing.ineligible | (found & gone),
+                late=standing.late | (found & ~gone),
+            )
+        elif not (n_unknown := len(pairs := decided.unknown)) or rounds > ROUNDS:
+            return standing, decided, counted | ({UNKNOWN: n_unknown} if n_unknown else {})
+        else:
+            known = known._replace(
+                left=np.concatenate([known.left, pairs[:, 0]]),
+                right=np.concatenate([known.right, pairs[:, 1]]),
+                similarities=np.concatenate([known.similarities, compare(pairs)]),
+            )
+            counted[AGAIN], rounds = counted.get(AGAIN, 0) + n_unknown, rounds + 1
+
+
 def decide(
     known: Involved,
     standing: Standing,
@@ -169,6 +232,7 @@ def decide(
     floor: float = 1.0,
     *,
     is_metric: bool = True,
+    most: int = FIRST,
 ) -> Decided:
     """Decide who is kept.
 
@@ -179,6 +243,7 @@ def decide(
         threshold: least similarity of near duplicates.
         floor: least similarity of documents that must not be on both sides.
         is_metric: whether similarities are Jaccard indices.
+        most: as in `unknown_pairs`.
     """
     order = np.lexsort([standing.late, standing.ineligible])
     ranks = np.argsort(order)  # all that follows is by rank
@@ -190,17 +255,16 @@ def decide(
             kept[goes], reasons[goes] = best, code
     similarities: Similarities = np.where(reasons == CODED.index(REASONS[TEXT]), 1.0, np.nan)
     remaining = kept < 0
-    across = remove_similar(
-        neighbours(ranks[known.left], ranks[known.right], known.similarities, n),
-        (standing.ineligible, standing.held, known.snapshots[order]),
-        (threshold if NEAR in by else np.inf, floor),
-        is_metric,
-        kept,
-        similarities,
-    )
+    near, snapshots = threshold if NEAR in by else np.inf, known.snapshots[order]
+    pairs = neighbours(ranks[known.left], ranks[known.right], known.similarities, n)
+    marks = standing.ineligible, standing.held, snapshots
+    across = remove_similar(pairs, marks, (near, floor), is_metric, kept, similarities)
     similar = remaining & (kept >= 0)
     reasons[similar] = np.where(across[similar], _NEAR_HELDOUT, _NEAR)
-    return Decided(np.where(kept < 0, -1, order[kept])[ranks], reasons[ranks], similarities[ranks])
+    keepers = np.where(kept < 0, n, np.where(reasons == _NEAR, kept, -1))
+    unknown = order[unknown_pairs(pairs, keepers, (standing.ineligible, snapshots), near, most)]
+    kept = np.where(kept < 0, -1, order[kept])
+    return Decided(kept[ranks], reasons[ranks], similarities[ranks], unknown)
 
 
 def _equal(kept: Numbers, firsts: Numbers, ineligible: Booleans) -> tuple[Numbers, Numbers]:

@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Booleans, Int64s, UInt64s
-from lc_assets.builds.checks import DOCUMENTS_SUFFIX
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.rows import GriddingSettings
 from lc_assets.builds.stage import (
@@ -33,11 +32,9 @@ from lc_assets.builds.stage import (
 )
 from lc_assets.builds.tables import read_table, write_table
 from lc_assets.counts import Counts
-from lc_assets.formats.arrays.npy import read_npy, write_npy
+from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.lake.receipts import SCRATCH
-from lc_assets.lake.versions import Published
 from lc_assets.randomness import keyed_u64, within
-from lc_assets.stages.deduplication.candidates import PAIRS, PairsTask
 from lc_assets.stages.deduplication.document_signatures import shingles_of
 from lc_assets.stages.deduplication.index import PLACE_BITS, keyed_tables
 from lc_assets.stages.deduplication.near_duplicate_pairs import (
@@ -47,12 +44,11 @@ from lc_assets.stages.deduplication.near_duplicate_pairs import (
     the_pairs_add_up,
 )
 from lc_assets.stages.deduplication.sides import SIDES, SIDES_FILE
-from lc_assets.stages.deduplication.verification import Part, verified_pairs
+from lc_assets.stages.deduplication.verification import compared_by_keys
 from lc_assets.stages.documents.document_keys import SKETCHES_FILE
 from lc_assets.stages.tokens.tokenized_text import are_held_out, privacy_params
-from lc_assets.text.duplicates.clusters import Numbers
 from lc_assets.text.duplicates.sketches import SketchIndex, index_sketches, similar_sketches
-from lc_assets.vocabulary import SPLITS, parse_document_id
+from lc_assets.vocabulary import SPLITS
 
 TABLE = "near_pairs.parquet"
 """Of `lc_assets.stages.deduplication.near_duplicate_pairs.NEAR_PAIRS`, which share no band."""
@@ -76,16 +72,8 @@ def write_heldout_pairs(context: BuildContext, staging: StagingFolder) -> Counts
     write_table(staging.folder / SIDES_FILE, tables[-1])
     sides = [np.asarray(pc.equal(table["side"], "heldout")) for table in tables]
     pairs = [np.empty((0, 2), np.int64), *_across(sketches, sides, floor)]
-    tasks = _write_candidates(np.concatenate(pairs), work, len(keys), floor)
-    paths, filtered = list(keys.values()), [inputs[f"filtered_documents/{key}"] for key in keys]
-    verified, counted = verified_pairs(
-        tasks,
-        context.executor,
-        lambda number, places: parts_of(paths[number], filtered[number], places),
-        recipe.token_documents.privacy,
-        shingles_of(recipe),
-    )
-    return publish_pairs(staging.folder / TABLE, verified, paths, counted)
+    verified, counted = compared_by_keys(context, inputs, work, np.concatenate(pairs), floor=floor)
+    return publish_pairs(staging.folder / TABLE, verified, list(keys.values()), counted)
 
 
 def _sides_of(keys: Path, recipe: Recipe) -> pa.Table:
@@ -138,33 +126,6 @@ def candidates(
         part = places[start : start + SKETCHES_AT_ONCE]
         for ours, others in similar_sketches(sketches[part], index, floor):
             yield np.stack([part[ours], others], axis=1)
-
-
-def _write_candidates(pairs: Int64s, work: Path, n_files: int, floor: float) -> list[PairsTask]:
-    """Write the candidates of every snapshot, by their first documents, to be verified."""
-    tasks = [PairsTask(work=work, number=number, floor=floor) for number in range(n_files)]
-    pairs = pairs[np.lexsort([pairs[:, 1], pairs[:, 0]])]
-    for task in tasks:
-        ours = pairs[pairs[:, 0] >> PLACE_BITS == task.number]
-        columns = [ours[:, 0], ours[:, 1], np.zeros(len(ours), np.uint64)]
-        write_table(task.path("candidates"), pa.table(columns, schema=PAIRS))
-        write_npy(task.path("candidates", ".npy"), np.unique(ours))
-    return tasks
-
-
-def parts_of(keys: Path, filtered: Published, places: Numbers) -> tuple[Part, ...]:
-    """The tables that hold some documents of a snapshot, with the place of each of their lines in
-    its keys; -1 for a line that is not needed.
-    """
-    names = read_table(keys, ["id"])["id"].take(pa.array(places)).to_pylist()
-    place_of = dict(zip(names, places.tolist(), strict=True))
-    shards = sorted({parse_document_id(name)[0].name for name in names})
-    files = [f"{shard}{DOCUMENTS_SUFFIX}" for shard in shards]
-    folder = filtered.only(*files)
-    ids = {file: read_table(folder / file, ["id"])["id"].to_pylist() for file in files}
-    return tuple(
-        (folder / file, [place_of.get(name, -1) for name in found]) for file, found in ids.items()
-    )
 
 
 def every_text_is_on_one_side(check_input: CheckInput) -> CheckResult:

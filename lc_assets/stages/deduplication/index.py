@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Array, Booleans, UInt16s, UInt32s, UInt64s
 from lc_assets.builds.inputs import made_from, required
 from lc_assets.builds.tables import read_table
@@ -126,6 +127,18 @@ def keyed_tables(inputs: Mapping[str, Published]) -> dict[str, Path]:
         for _, filtered in sorted(inputs.items())
         if filtered.stage == "filtered_documents"
     }
+
+
+def numbers_in(keys: Mapping[str, Path], ids: pa.ChunkedArray) -> Numbers:
+    """Each document's place in the table of `keyed_tables` that has its id, and the table's number
+    × 2³²; ``(n,)`` int64.
+    """
+    numbers: Numbers = np.empty(len(ids), np.int64)
+    for number, path in enumerate(keys.values()):
+        places = pc.index_in(ids, read_table(path, ["id"])["id"].cast(ids.type)).cast(pa.int64())
+        has = np.asarray(places.is_valid())
+        numbers[has] = places.drop_null().to_numpy() | number << PLACE_BITS
+    return numbers
 
 
 class IndexedFile(NamedTuple):

@@ -34,6 +34,7 @@ bytes are the same and downstream partitions remain current.
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,12 +58,10 @@ from lc_assets.stages.deduplication.deciding import (
     NEAR,
     NO_SIDE,
     WITHDRAWN,
-    Decided,
     Involved,
     Standing,
-    decide,
+    decide_all,
     involved,
-    kept_for_others,
 )
 from lc_assets.stages.deduplication.facts import gather_facts, gather_families
 from lc_assets.stages.deduplication.index import keyed_tables
@@ -94,6 +93,7 @@ from lc_assets.stages.deduplication.removals import (
     TABLE,
 )
 from lc_assets.stages.deduplication.sides import held_out_in, sides_in
+from lc_assets.stages.deduplication.verification import similarities_by_id
 from lc_assets.stages.tokens.tokenized_text import are_held_out
 from lc_assets.stages.tokens.tokenizing_tasks import params_of
 from lc_assets.stages.withdrawal.withdrawn_documents import are_lists_named
@@ -108,7 +108,8 @@ def write_removed_documents(context: BuildContext, staging: StagingFolder) -> Co
     snapshot = staging.key
     excluded = _excluded(staging, context.recipe)
     ours = [line for line in excluded if line["id"].startswith(f"{snapshot}/")]
-    found = [*_duplicates(context, staging, excluded), *ours]
+    duplicates, counted = _duplicates(context, staging, excluded)
+    found = [*duplicates, *ours]
     lines: dict[str, dict[str, Any]] = {}
     for line in found:
         first = lines.setdefault(line["id"], line | {"reasons": []})
@@ -122,6 +123,7 @@ def write_removed_documents(context: BuildContext, staging: StagingFolder) -> Co
         kept=table.num_rows - len(lines),
         dropped=dict(sorted(dropped.items())),
         failed_rules=dict(sorted(failed.items())),
+        extra=counted,
     )
 
 
@@ -170,8 +172,10 @@ def _excluded(staging: StagingFolder, recipe: Recipe) -> list[dict[str, Any]]:
 
 def _duplicates(
     context: BuildContext, staging: StagingFolder, excluded: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Lines of the snapshot's documents that duplicate a kept one, or one across the split."""
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Lines of the snapshot's documents that duplicate a kept one, or one across the split; and the
+    counts of `decide_all`.
+    """
     recipe, snapshot = context.recipe, staging.key
     settings, near = recipe.removed_documents, recipe.near_duplicate_pairs.near
     pairs = sorted(
@@ -180,7 +184,7 @@ def _duplicates(
         if published.stage in ("near_duplicate_pairs", "heldout_pairs")
     )
     if not settings.exact and not any(map(count_lines, pairs)):
-        return []
+        return [], {}
     work = staging.folder / SCRATCH / "removed_documents"
     shutil.rmtree(work, ignore_errors=True)
     by = (*settings.exact, *((NEAR,) if near else ()))
@@ -190,11 +194,21 @@ def _duplicates(
             lengths = "longest" in settings.prefer
             gather_families(database, staging.inputs, snapshot, pairs, lengths=lengths)
         elif not gather_facts(database, staging.inputs, pairs):
-            return []
+            return [], {}
         known = involved(database, by, settings.prefer, floor)
         held = _held(database, staging, known)
     standing, gone = _standing(context, staging, known, excluded, held)
-    standing, decided = _decide_all(known, standing, by, gone, recipe)
+    standing, decided, counted = decide_all(
+        known,
+        standing,
+        by,
+        gone,
+        bounds=(settings.threshold, settings.heldout_floor),
+        is_metric=recipe.near_duplicate_pairs.measure == "jaccard",
+        compare=partial(
+            similarities_by_id, context, staging.inputs, work / "compared", known.facts["id"]
+        ),
+    )
     ours = _mask(pc.starts_with(known.facts["id"], pattern=f"{snapshot}/"))
     if settings.exact:  # only then are all snapshots read, and the clusters complete
         near = removed_lines(known, standing, decided, in_clusters(decided, ours), settings.prefer)
@@ -203,7 +217,7 @@ def _duplicates(
     lines: list[dict[str, Any]] = removed_lines(
         known, standing, decided, which, settings.prefer
     ).to_pylist()
-    return lines
+    return lines, counted
 
 
 def _mask(values: pa.ChunkedArray) -> Booleans:
@@ -244,32 +258,6 @@ def _held(database: Queries, staging: StagingFolder, known: Involved) -> Array:
         JOIN {parquet(recorded)} USING (tokenized_digest) GROUP BY id""")
     held = found["held"].take(pc.index_in(ids, found["id"].cast(ids.type)))
     return np.asarray(held.cast(pa.uint8()).fill_null(NO_SIDE))
-
-
-def _decide_all(
-    known: Involved,
-    standing: Standing,
-    by: Sequence[str],
-    gone: Booleans,
-    recipe: Recipe,
-) -> tuple[Standing, Decided]:
-    """Decide who is kept. If a document was removed for one that is withdrawn (``gone``), or as a
-    duplicate of one that goes across the split, decide again: the former is ineligible, the latter
-    comes last. Return how the documents stood at last.
-
-    Withdrawn documents are decided like others at first, so their copies keep their reasons.
-    """
-    settings, is_metric = recipe.removed_documents, recipe.near_duplicate_pairs.measure == "jaccard"
-    bounds = settings.threshold, settings.heldout_floor
-    while True:
-        decided = decide(known, standing, by, *bounds, is_metric=is_metric)
-        found = kept_for_others(decided, gone)
-        if not np.any(found & ~standing.late):
-            return standing, decided
-        standing = standing._replace(
-            ineligible=standing.ineligible | (found & gone),
-            late=standing.late | (found & ~gone),
-        )
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
@@ -322,7 +310,7 @@ STAGE = Stage(
         "Which filtered documents of one snapshot stay, on which side of the split; what the "
         "others duplicate, and why they go."
     ),
-    code_version="7",
+    code_version="8",
     reads={
         "filtered_documents": _OLDER_OR_ALL.summarized(),
         "document_keys": _OLDER_OR_ALL,

@@ -1,4 +1,4 @@
-"""From bands to verified pairs: candidates, and the exact similarity of each from its texts.
+"""From bands, or given pairs, to verified pairs: the exact similarity of each from its texts.
 
 Shingles of the documents that are in a candidate are written one after the other, a file of numbers
 per file of the index, and mapped into memory; a task compares the candidates of one file. So memory
@@ -8,17 +8,22 @@ than the text) until it is done.
 
 import functools
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.arrays import Int64s
+from lc_assets.builds.checks import DOCUMENTS_SUFFIX
 from lc_assets.builds.settings.common import PrivacySettings
+from lc_assets.builds.stage import BuildContext
+from lc_assets.builds.tables import read_all, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.execution.executor import Executor
 from lc_assets.formats.arrays.npy import read_npy, write_npy
+from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish
 from lc_assets.records import record
 from lc_assets.stages.deduplication.candidates import (
@@ -28,9 +33,22 @@ from lc_assets.stages.deduplication.candidates import (
     merge_pairs,
     pair_bands,
 )
-from lc_assets.stages.deduplication.index import BANDS, PLACE_BITS, PLACES
+from lc_assets.stages.deduplication.document_signatures import shingles_of
+from lc_assets.stages.deduplication.index import (
+    BANDS,
+    PLACE_BITS,
+    PLACES,
+    keyed_tables,
+    numbers_in,
+)
 from lc_assets.stages.tokens.tokenized_text import read_texts
-from lc_assets.text.duplicates.clusters import Measure, Numbers, ShingleSets, similarities
+from lc_assets.text.duplicates.clusters import (
+    Measure,
+    Numbers,
+    ShingleSets,
+    Similarities,
+    similarities,
+)
 from lc_assets.text.duplicates.grams import Hashes
 from lc_assets.text.duplicates.keys import (
     PUBLISHED_SHINGLES,
@@ -42,6 +60,7 @@ from lc_assets.text.duplicates.keys import (
 from lc_assets.text.folding import normalized_each
 from lc_assets.text.texts import parts
 from lc_assets.tokens.tokenizers import n_characters
+from lc_assets.vocabulary import parse_document_id
 
 TASK_KEYS = 1 << 21
 """Least number of keys per task."""
@@ -123,6 +142,84 @@ def compared_pairs(
     list(executor.run(merge_pairs, pairs, what="merge candidates"))
     shutil.rmtree(work / "made")
     return verified_pairs(pairs, executor, find, privacy, shingles)
+
+
+def compared_by_keys(
+    context: BuildContext,
+    inputs: Mapping[str, Published],
+    work: Path,
+    pairs: Int64s,
+    *,
+    floor: float,
+    measure: Measure = "jaccard",
+) -> tuple[list[Path], Counts]:
+    """Compare given pairs of filtered documents.
+
+    Args:
+        context: runs the tasks; its recipe says what documents are compared by.
+        inputs: `filtered_documents` and `document_keys` of their snapshots.
+        work: folder for scratch.
+        pairs: ``(n, 2)`` int64, documents by their numbers (`numbers_in`), the lesser first.
+        floor: least similarity.
+        measure: of similarity.
+
+    Returns:
+        See `verified_pairs`; pairs ascend.
+    """
+    keys = keyed_tables(inputs)
+    tasks = [
+        PairsTask(work=work, number=number, floor=floor, measure=measure)
+        for number in range(len(keys))
+    ]
+    pairs = pairs[np.lexsort([pairs[:, 1], pairs[:, 0]])]
+    for task in tasks:
+        ours = pairs[pairs[:, 0] >> PLACE_BITS == task.number]
+        columns = [ours[:, 0], ours[:, 1], np.zeros(len(ours), np.uint64)]
+        write_table(task.path("candidates"), pa.table(columns, schema=PAIRS))
+        write_npy(task.path("candidates", ".npy"), np.unique(ours))
+    read = [(path, inputs[f"filtered_documents/{key}"]) for key, path in keys.items()]
+    return verified_pairs(
+        tasks,
+        context.executor,
+        lambda number, places: parts_of(*read[number], places),
+        context.recipe.token_documents.privacy,
+        shingles_of(context.recipe),
+    )
+
+
+def similarities_by_id(
+    context: BuildContext,
+    inputs: Mapping[str, Published],
+    work: Path,
+    ids: pa.ChunkedArray,
+    pairs: Int64s,
+) -> Similarities:
+    """How similar filtered documents are, ``(n,)``: pairs ``(n, 2)`` of places in ``ids``. Other
+    arguments are those of `compared_by_keys`.
+    """
+    shutil.rmtree(work, ignore_errors=True)
+    pairs = np.sort(numbers_in(keyed_tables(inputs), ids)[pairs], axis=1)
+    measure = context.recipe.near_duplicate_pairs.measure
+    tables, _ = compared_by_keys(context, inputs, work, pairs, floor=0.0, measure=measure)
+    found = np.empty(len(pairs))
+    order = np.lexsort([pairs[:, 1], pairs[:, 0]])
+    found[order] = read_all(tables, VERIFIED)["similarity"].to_numpy()
+    return found
+
+
+def parts_of(keys: Path, filtered: Published, places: Numbers) -> tuple[Part, ...]:
+    """The tables that hold some documents of a snapshot, with the place of each of their lines in
+    its keys; -1 for a line that is not needed.
+    """
+    names = read_table(keys, ["id"])["id"].take(pa.array(places)).to_pylist()
+    place_of = dict(zip(names, places.tolist(), strict=True))
+    shards = sorted({parse_document_id(name)[0].name for name in names})
+    files = [f"{shard}{DOCUMENTS_SUFFIX}" for shard in shards]
+    folder = filtered.only(*files)
+    ids = {file: read_table(folder / file, ["id"])["id"].to_pylist() for file in files}
+    return tuple(
+        (folder / file, [place_of.get(name, -1) for name in found]) for file, found in ids.items()
+    )
 
 
 def verified_pairs(

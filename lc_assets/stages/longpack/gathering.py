@@ -21,14 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, REST_SUFFIX, SPANS_SUFFIX
-from lc_assets.builds.tables import (
-    FILTERED,
-    Line,
-    opened_table,
-    read_lines,
-    read_table,
-    writing_table,
-)
+from lc_assets.builds.tables import FILTERED, opened_table, read_lines, read_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.execution.exchange import BucketWriter, read_bucket
@@ -173,7 +166,7 @@ def gather_documents(task: GatherTask) -> Counts:
     return counts
 
 
-def packed_documents_of(path: Path) -> Iterator[tuple[Line, list[Line]]]:
+def packed_documents_of(path: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Every packed document of a file with its spans, read from the file beside it; an empty list
     if there are none.
     """
@@ -189,9 +182,9 @@ def packed_documents_of(path: Path) -> Iterator[tuple[Line, list[Line]]]:
 
 
 def _packed(
-    document: Line, parts: Sequence[Line], texts: "_Texts", *, paper_exact: bool
+    document: dict[str, Any], parts: Sequence[dict[str, Any]], texts: "_Texts", *, paper_exact: bool
 ) -> PackedDocument:
-    def page(part: Line) -> Part:
+    def page(part: dict[str, Any]) -> Part:
         url, text = texts.of(part["bucket"], part["part"])
         return Part(url=url, text=text, cluster=part["cluster"], n_tokens=part["n_tokens"])
 
@@ -239,7 +232,9 @@ class _Output:
         self._extra = {"parts": 0, "tokens of parts": 0, "characters": 0}
         self._extra |= {"documents in none": 0} if task.removed else {}
 
-    def add(self, document: Line, packed: PackedDocument, parts: Sequence[Line]) -> None:
+    def add(
+        self, document: dict[str, Any], packed: PackedDocument, parts: Sequence[dict[str, Any]]
+    ) -> None:
         """Add a packed document; ``document`` is its root's."""
         line = document | {"raw_content": packed.text}
         self._tables[DOCUMENTS_SUFFIX].add(line, n_bytes=4 * len(packed.text))
@@ -253,7 +248,7 @@ class _Output:
         self._extra["parts"] += len(ids)
         self._extra["characters"] += len(packed.text)
 
-    def leave(self, document: Line) -> None:
+    def leave(self, document: dict[str, Any]) -> None:
         """Add a document that is in no packed one."""
         self._tables[REST_SUFFIX].add(document, n_bytes=4 * len(document["raw_content"]))
         self._extra["documents in none"] += 1

@@ -14,6 +14,7 @@ import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,15 +22,16 @@ from lc_assets import arrow_compute as pc
 from lc_assets.builds.lookups import lines_where
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.stage import BuildContext, StagingFolder
-from lc_assets.builds.tables import Line, read_lines
+from lc_assets.builds.tables import read_lines
 from lc_assets.errors import CorruptFile, Mismatch
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.corpora.containers import Unread
 from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.document_signatures import shingles_of
-from lc_assets.stages.deduplication.heldout_pairs import candidates, parts_of
+from lc_assets.stages.deduplication.heldout_pairs import candidates
 from lc_assets.stages.deduplication.index import keyed_tables
 from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE, alike
+from lc_assets.stages.deduplication.verification import parts_of
 from lc_assets.stages.documents.document_keys import SKETCHES_FILE
 from lc_assets.stages.documents.measuring import described
 from lc_assets.stages.documents.shard_inputs import ShardTask, Skip, records_of, shard_tasks
@@ -39,6 +41,8 @@ from lc_assets.text.duplicates.sketches import index_sketches, sketch
 from lc_assets.text.links.addresses import values_of
 from lc_assets.text.rules.models import NO_MODELS
 from lc_assets.vocabulary import Shard, parse_document_id
+
+Line = dict[str, Any]
 
 
 def paired_copies(

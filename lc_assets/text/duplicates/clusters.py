@@ -138,6 +138,69 @@ def remove_similar(
     return across
 
 
+def unknown_pairs(
+    pairs: Neighbours, keepers: Numbers, marks: tuple[Booleans, Int64s], near: float, most: int
+) -> Numbers:
+    """Pairs of documents that were not compared, though both are like a third one, and of which the
+    first stays and the other was not removed for it, nor for one before it.
+
+    Of the documents that are like one, the first ``most`` that stay are paired with the others: at
+    most ``most`` times as many pairs as are known.
+
+    Args:
+        pairs: all that were compared.
+        keepers: ``(n,)`` the one that each was removed for as a near duplicate; n if it stays, -1
+            if it goes for another reason.
+        marks: ``(n,)`` each: who removes none, and snapshots, as in `remove_similar`.
+        near: least similarity of two that are alike.
+        most: see above.
+
+    Returns:
+        ``(m, 2)`` int64, the lesser first.
+    """
+    found: Numbers = np.empty((0, 2), np.int64)
+    found = np.empty((_meet(pairs, keepers, marks, near, most, found), 2), np.int64)
+    _meet(pairs, keepers, marks, near, most, found)
+    return found
+
+
+@compiled
+def _meet(
+    pairs: Neighbours,
+    keepers: Numbers,
+    marks: tuple[Booleans, Int64s],
+    near: float,
+    most: int,
+    found: Numbers,
+) -> int:
+    """Fill ``found`` with as many of `unknown_pairs` as it has room for; how many there are."""
+    (is_last, snapshots), n, n_found = marks, len(keepers), 0
+    firsts, met = np.zeros(n, np.int64), np.full(n, -1)
+    for ours in range(n):
+        if keepers[ours] < n or is_last[ours]:
+            continue
+        begin, end = pairs.starts[ours], pairs.starts[ours + 1]
+        met[pairs.others[begin:end]] = ours
+        for at in range(begin, end):
+            third = pairs.others[at]
+            if pairs.similarities[at] < near:
+                break
+            if firsts[third] == most:
+                continue
+            firsts[third] += 1
+            for place in range(pairs.starts[third], pairs.starts[third + 1]):
+                other = pairs.others[place]
+                if pairs.similarities[place] < near:
+                    break
+                is_known = snapshots[third] <= max(snapshots[ours], snapshots[other])
+                if other > ours and keepers[other] > ours and met[other] != ours and is_known:
+                    met[other] = ours
+                    if n_found < len(found):
+                        found[n_found, 0], found[n_found, 1] = ours, other
+                    n_found += 1
+    return n_found
+
+
 @compiled
 def star_pairs(members: Numbers, starts: Numbers, centres: int) -> tuple[Numbers, Numbers]:
     """Pair each member of a bucket with the first ``centres`` members before it.

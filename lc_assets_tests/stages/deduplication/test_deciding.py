@@ -7,12 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lc_assets.stages.deduplication import deciding
 from lc_assets.stages.deduplication.deciding import (
     NEAR_HELDOUT,
     NO_SIDE,
     REASONS,
     Standing,
     decide,
+    decide_all,
     involved,
 )
 from lc_assets.stages.deduplication.facts import FACTS
@@ -148,6 +150,48 @@ def decided(folder, documents, alike, by, threshold=0.8, floor=0.6, *, is_metric
         np.array([d["held"] for d in ours], np.uint8),
     )
     return known, standing, decide(known, standing, by, threshold, floor, is_metric=is_metric)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_not_known_is_compared_until_nothing_is_left(tmp_path, seed):
+    """Of documents that are all like one, who goes is as if all had been compared with all."""
+    documents, _ = drawn(seed, 60)
+    rng, names = rng_for("comparing", seed=seed), [document["id"] for document in documents]
+    alike = {
+        frozenset(pair): 0.8 if names[-1] in pair else float(rng.choice([0.5, 0.85]))
+        for pair in combinations(names, 2)
+    }
+    some = {pair: found for pair, found in alike.items() if names[-1] in pair}
+    known, standing, _ = decided(tmp_path, documents, some, ("near",), floor=1.0)
+    ids, compared = known.facts["id"].to_pylist(), set[frozenset[str]]()
+
+    def compare(pairs):
+        pairs = [frozenset((ids[a], ids[b])) for a, b in pairs.tolist()]
+        assert len({*pairs}) == len(pairs)
+        assert compared.isdisjoint(pairs)
+        compared.update(pairs)
+        return np.array([alike[pair] for pair in pairs])
+
+    gone, how = np.zeros(len(ids), np.bool_), {"bounds": (0.8, 1.0), "is_metric": True}
+    _, found, counted = decide_all(known, standing, ("near",), gone, **how, compare=compare)
+    expected = plainly(documents, alike, ("near",), 0.8, 1.0)
+    assert {ids[n] for n in np.flatnonzero(found.kept >= 0)} == {
+        f"d{place:02d}" for place in expected
+    }
+    assert counted == {"pairs compared again": len(compared)}
+    assert len(compared) < 60 * 59 / 2
+
+
+def test_what_stays_unknown_is_counted(tmp_path, monkeypatch):
+    """After the last round: 20 documents that are like one, and like no other."""
+    monkeypatch.setattr(deciding, "FIRST", 1)
+    documents = [document | {"held": NO_SIDE, "ineligible": False} for document in drawn(0, 20)[0]]
+    alike = {frozenset((documents[-1]["id"], other["id"])): 0.8 for other in documents[:-1]}
+    known, standing, _ = decided(tmp_path, documents, alike, ("near",))
+    gone, how = np.zeros(len(known.facts), np.bool_), {"bounds": (0.8, 0.6), "is_metric": True}
+    nothing = lambda pairs: np.zeros(len(pairs))  # noqa: E731
+    *_, counted = decide_all(known, standing, ("near",), gone, **how, compare=nothing)
+    assert counted == {"pairs compared again": sum(range(11, 19)), "pairs not compared": 10}
 
 
 @pytest.mark.parametrize(("third", "is_metric"), [("2023-06", True), ("2022-05", False)])

@@ -276,7 +276,7 @@ def test_a_killed_search_is_run_again(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(removed_documents, "decide", killed)
+        patched.setattr(removed_documents, "decide_all", killed)
         deduplicate([source], tmp_path / "out")
     assert not list((tmp_path / "out" / "removed_documents").glob("*/current.json"))
     assert deduplicate([source], tmp_path / "out").removed == expected
@@ -289,8 +289,8 @@ def test_a_file_that_changed_while_it_was_read_is_noticed(tmp_path, monkeypatch)
         write(source, planted(1)[:-1])
         return sound(*arguments, **more)
 
-    sound = removed_documents.decide
-    monkeypatch.setattr(removed_documents, "decide", changed)
+    sound = removed_documents.decide_all
+    monkeypatch.setattr(removed_documents, "decide_all", changed)
     with pytest.raises(Mismatch, match="has changed since the manifest was made"):
         deduplicate([source], tmp_path / "out")
 
