@@ -189,15 +189,15 @@ class NumberedWords(NamedTuple):
 
     Attributes:
         numbers: int32, the number of each word.
+        before: int32[words + 1], characters before each word, and of all.
         counts: int64[distinct], occurrences of each distinct word.
-        lengths: int64[distinct], its characters.
         listed: int32[distinct], its number in the set of listed words, 0 when it is not there.
         n_lorem: times that "lorem ipsum" occurs.
     """
 
     numbers: Int32s
+    before: Int32s
     counts: Int64s
-    lengths: Int64s
     listed: Int32s
     n_lorem: int
 
@@ -220,25 +220,21 @@ def scan_words(
         lines: counts of lines; `WORDS` to `NUMBERS` are filled.
     """
     most = data.size // 2 + 1
-    numbers, state = np.empty(most, np.int32), np.zeros(5, np.int64)
-    places = np.empty((3, min(most, _WORDS_AT_ONCE)), np.int32)
-    starts, ends, chars = places[0], places[1], places[2]
-    known, lengths = room_for(FIRST_ROOM), np.empty(FIRST_ROOM, np.int64)
-    n_words = n_distinct = n_measured = 0
+    numbers, before, state = (
+        np.empty(most, np.int32),
+        np.zeros(most + 1, np.int32),
+        np.zeros(6, np.int64),
+    )
+    places = np.empty((2, min(most, _WORDS_AT_ONCE)), np.int32)
+    starts, ends = places[0], places[1]
+    known = room_for(FIRST_ROOM)
+    n_words = n_distinct = 0
     while state[0] <= data.size:
-        n_more = _split(data, bits, starts, ends, chars, lines, state)
+        n_more = _split(data, bits, starts, ends, before[n_words + 1 :], lines, state)
         some = numbers[n_words : n_words + n_more]
         known, n_distinct = number_more(data, starts, ends, seed, some, known, n_distinct)
-        if n_distinct > lengths.size:
-            more = np.empty(known.begins.size, np.int64)
-            more[:n_measured] = lengths[:n_measured]
-            lengths = more
-        for at in range(n_more):
-            if some[at] == n_measured:
-                lengths[n_measured] = chars[at]
-                n_measured += 1
         n_words += n_more
-    numbers, lengths = numbers[:n_words], lengths[:n_distinct]
+    numbers, before = numbers[:n_words], before[: n_words + 1]
     counts, listed = np.zeros(n_distinct, np.int64), np.zeros(n_distinct, np.int32)
     marks = np.zeros(n_distinct, np.int64)
     n_lorem = after_lorem = word = found = 0
@@ -261,7 +257,7 @@ def scan_words(
                 n_lorem += after_lorem & mark >> 1
                 after_lorem = mark & 1
                 word += 1
-    return NumberedWords(numbers, counts, lengths, listed, n_lorem)
+    return NumberedWords(numbers, before, counts, listed, n_lorem)
 
 
 @borrowing
@@ -274,8 +270,8 @@ def _split(
     lines: Int64s,
     state: Int64s,
 ) -> int:
-    """Find where each of the next words begins and ends, and its characters, as many as there is
-    room for; count those of each line.
+    """Find where each of the next words begins and ends, and the characters up to its end, as many
+    as there is room for; count those of each line.
 
     Args:
         data: of `lc_assets.text.folding.folded_lines`.
@@ -284,12 +280,12 @@ def _split(
         ends: filled.
         chars: filled.
         lines: counts of lines.
-        state: int64[5]: the next byte, beyond the end when all is done; the line, and its words,
-            characters and numeric characters so far.
+        state: int64[6]: the next byte, beyond the end when all is done; the line, and its words,
+            characters and numeric characters so far; characters of all words so far.
     """
     n_words, n = 0, data.size
     i, line, in_line = state[0], state[1], state[2]
-    chars_in_line, numeric_in_line = state[3], state[4]
+    chars_in_line, numeric_in_line, all_chars = state[3], state[4], state[5]
     while n_words < starts.size:
         while i < n and data[i] == _SPACE:
             i += 1
@@ -315,11 +311,12 @@ def _split(
             n_chars += 1
         numeric_in_line += n_numeric
         ends[n_words] = i
-        chars[n_words] = n_chars
+        all_chars += n_chars
+        chars[n_words] = all_chars
         n_words += 1
         in_line += 1
         chars_in_line += n_chars
-    state[:3], state[3:] = (i, line, in_line), (chars_in_line, numeric_in_line)
+    state[:3], state[3:] = (i, line, in_line), (chars_in_line, numeric_in_line, all_chars)
     return n_words
 
 

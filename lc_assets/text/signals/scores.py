@@ -12,7 +12,7 @@ import numpy as np
 
 from lc_assets.arrays import Booleans, Bytes, Floats, Int32s, Int64s, UInt16s
 from lc_assets.compiling import compiled
-from lc_assets.text.hashing import WordSet
+from lc_assets.text.hashing import WordSet, whole
 from lc_assets.text.numbering import count_grams
 from lc_assets.text.signals.passes import (
     CHARS,
@@ -62,7 +62,7 @@ def round8(value: float) -> float:
 _LONGEST = 10
 N_SCORES = 22
 _REMEMBERED = 64
-"""Counts whose terms of the entropy are looked up; nearly all words occur less often."""
+"""Nearly all words occur less often: their terms of the entropy are computed once."""
 
 
 class Phrases(NamedTuple):
@@ -85,12 +85,12 @@ def entropy(counts: Int64s, n_words: int) -> float:
     """Entropy of words. Terms are added in the order of first occurrence, which shows in the eighth
     digit.
     """
-    terms = np.empty(_REMEMBERED, np.float64)
-    for count in range(1, _REMEMBERED):
-        terms[count] = -count / n_words * log(count / n_words)
-    total = 0.0
+    terms, total = np.zeros(_REMEMBERED + 1, np.float64), 0.0
     for count in counts:
-        total += terms[count] if count < _REMEMBERED else -count / n_words * log(count / n_words)
+        at = min(count, _REMEMBERED)
+        if at == _REMEMBERED or terms[at] == 0:
+            terms[at] = -count / n_words * log(count / n_words)
+        total += terms[at]
     return total
 
 
@@ -177,14 +177,10 @@ def score_words(words: NumberedWords, seed: np.uint64, bad_words: Phrases, score
     `score_words_of_each`.
     """
     scores[:], n_words = nan, words.numbers.size
-    before = np.zeros(n_words + 1, np.int32)
-    n_chars = 0
-    for word in range(n_words):
-        n_chars += words.lengths[words.numbers[word]]
-        before[word + 1] = n_chars
+    n_chars = whole(words.before[n_words])
     scores[21] = _count_listed(words.numbers, words.listed, bad_words)
     grams = np.zeros((_LONGEST + 1, 4), np.int64)
-    count_grams(words.numbers, words.counts, before, seed, grams)
+    count_grams(words.numbers, words.counts, words.before, seed, grams)
     chars = max(n_chars, 1)
     scores[1] = words.n_lorem / max(n_chars + n_words - 1, 1)
     scores[2] = grams[10, 3] / chars
@@ -236,7 +232,7 @@ def _count_listed(numbers: Int32s, listed: Int32s, phrases: Phrases) -> int:
         phrases: the list.
     """
     n_found, n_steps = 0, phrases.words.hashes.size + 1
-    for start in range(len(numbers)):
+    for start in range(len(numbers) if n_steps > 1 else 0):
         state = 0
         for at in range(start, len(numbers)):
             word = listed[numbers[at]]
