@@ -20,6 +20,7 @@ from lc_assets import arrow_compute as pc
 from lc_assets.arrays import UInt32s, UInt64s
 from lc_assets.builds.table_writer import COMPRESSION
 from lc_assets.builds.tables import (
+    Line,
     mapped_table,
     opened_table,
     read_table,
@@ -95,9 +96,7 @@ def regrouped(parts: Iterable[pa.Table], n_lines: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting).combine_chunks()
 
 
-def read_some(
-    path: Path, lines: Iterable[int], columns: Sequence[str] | None = None
-) -> list[dict[str, Any]]:
+def read_some(path: Path, lines: Iterable[int], columns: Sequence[str] | None = None) -> list[Line]:
     """Rows of a table by 0-based number, in the order given; works with row groups of any size.
 
     Raises:
@@ -119,7 +118,7 @@ def read_some(
                 for group in range(file.metadata.num_row_groups)
             ),
         ]
-        found: dict[int, dict[str, Any]] = {}
+        found: dict[int, Line] = {}
         for group in sorted({bisect_right(begins, line) - 1 for line in wanted}):
             table = file.read_row_group(group, columns=columns, use_threads=False)
             ours = sorted({line for line in wanted if begins[group] <= line < begins[group + 1]})
@@ -200,22 +199,16 @@ class KeyedTable:
         """A version's table of a name, and its index of a name."""
         return cls(version.only(file) / file, KeyIndex(version.only(f"{index}_*.npy") / index))
 
-    def find(self, kind: Kind, value: str) -> list[dict[str, Any]]:
+    def find(self, kind: Kind, value: str) -> list[Line]:
         """Lines of the documents that are found by a value, in their order; each has been compared
         with it.
 
         Raises:
             CorruptFile: when the index or its table is damaged.
         """
-        wanted = normal(kind, value)
-        places = self.index.places(int(keys_of(kind, [wanted])[0]))
-        return (
-            [line for line in self.lines(places) if wanted in values_of(kind, line)]
-            if places
-            else []
-        )
+        return [line for _, line in self.find_all([(kind, normal(kind, value))])]
 
-    def find_all(self, wanted: Sequence[tuple[Kind, str]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    def find_all(self, wanted: Sequence[tuple[Kind, str]]) -> Iterator[tuple[int, Line]]:
         """Lines that are found by any of some normal values, each with the number of the value; by
         value, then in their order.
 
@@ -224,14 +217,11 @@ class KeyedTable:
         """
         keys = np.array([keys_of(kind, [value])[0] for kind, value in wanted], np.uint64)
         which, places = self.index.places_of_all(keys)
-        for number, line in zip(which.tolist(), self.lines(places.tolist()), strict=True):
+        lines = read_some(self.path, places.tolist())
+        for number, line in zip(which.tolist(), lines, strict=True):
             kind, value = wanted[number]
             if value in values_of(kind, line):
                 yield number, line
-
-    def lines(self, places: Sequence[int]) -> list[dict[str, Any]]:
-        """Lines by their numbers."""
-        return read_some(self.path, places)
 
 
 @frozen
@@ -246,11 +236,11 @@ class ScannedTable:
     path: Path
     columns: Sequence[str] = ("id", "url", "digest")
 
-    def find(self, kind: Kind, value: str) -> list[dict[str, Any]]:
+    def find(self, kind: Kind, value: str) -> list[Line]:
         """See `KeyedTable.find`."""
         return [line for _, line in self.find_all([(kind, normal(kind, value))])]
 
-    def find_all(self, wanted: Sequence[tuple[Kind, str]]) -> list[tuple[int, dict[str, Any]]]:
+    def find_all(self, wanted: Sequence[tuple[Kind, str]]) -> list[tuple[int, Line]]:
         """See `KeyedTable.find_all`."""
         table = read_table(self.path, self.columns)
         hits = lines_found(table, wanted)
@@ -307,7 +297,7 @@ def _may_be_found(table: pa.Table, wanted: Mapping[Kind, Collection[str]]) -> pa
     return pc.or_kleene(found, pc.is_in(beginnings, pa.array(known, pa.string())))
 
 
-def lines_where(path: Path, condition: Any) -> list[dict[str, Any]]:
+def lines_where(path: Path, condition: Any) -> list[Line]:
     """Lines of a table that fulfil an Arrow expression.
 
     Raises:
@@ -317,7 +307,7 @@ def lines_where(path: Path, condition: Any) -> list[dict[str, Any]]:
     import pyarrow.dataset
 
     with library_errors_as_corrupt_file(path, system_errors_too=True):
-        lines: list[dict[str, Any]] = (
+        lines: list[Line] = (
             pyarrow.dataset.dataset(path, format="parquet").to_table(filter=condition).to_pylist()
         )
     return lines

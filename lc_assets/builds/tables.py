@@ -7,7 +7,7 @@ types, so tables are checked as stored; text columns are never materialised for 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +20,8 @@ from lc_assets.formats.parquet.opening import batches_of, release, require_sound
 from lc_assets.formats.unpacking import require_small
 from lc_assets.publishing import publish
 
+Line: TypeAlias = dict[str, Any]
+"""A line of a table, by column."""
 _FEW_LINES = 1 << 10
 MANIFEST = pa.schema(
     {
@@ -262,7 +264,7 @@ def mapped_table(path: Path) -> Iterator[pq.ParquetFile]:
 
 def read_lines(
     path: Path, columns: Sequence[str] | None = None, *, batch_lines: int = 64, utf8: str = ""
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Line]:
     """Read a table line by line; see `read_columns`."""
     number = -1
     for found in read_columns(path, columns, batch_lines=batch_lines, utf8=utf8):

@@ -94,9 +94,10 @@ class Upstream:
 
             register_file_system(self.root)
         try:
-            return fsspec.core.url_to_fs(self.root)  # type: ignore[no-any-return]
+            files, root = fsspec.core.url_to_fs(self.root)
         except (ValueError, ImportError) as error:
             raise BadInput(f"cannot read from {self.root!r}: {error}") from without_address(error)
+        return files, f"{root.rstrip('/')}/"
 
     @property
     def _protocols(self) -> set[str]:
@@ -125,9 +126,9 @@ class Upstream:
         Raises:
             Unreachable: when the upstream itself cannot be reached.
         """
-        files, root = self._place
+        files, stem = self._place
         whole, lines = parsed(path)
-        full = f"{root.rstrip('/')}/{whole}"
+        full = f"{stem}{whole}"
         try:
             with transport_errors_as_unreachable(f"{self.root}/{path}"):
                 info = files.info(full)
@@ -150,8 +151,7 @@ class Upstream:
         """
         if self._is_a_web_server:
             return None
-        files, root = self._place
-        stem = f"{root.rstrip('/')}/"
+        files, stem = self._place
         try:
             with transport_errors_as_unreachable(f"{self.root}/{folder}"):
                 found = files.find(f"{stem}{folder}")
@@ -170,12 +170,12 @@ class Upstream:
             BadInput: when the server cannot send a part of a file, and this one is larger than one
                 read-ahead.
         """
-        files, root = self._place
+        files, stem = self._place
         where, (whole, lines) = f"{self.root}/{path}", parsed(path)
         try:
             with (
                 transport_errors_as_unreachable(where, midway=True),
-                files.open(f"{root.rstrip('/')}/{whole}", "rb", block_size=BLOCK_BYTES) as stream,
+                files.open(f"{stem}{whole}", "rb", block_size=BLOCK_BYTES) as stream,
             ):
                 yield cast("BinaryIO", LinesOfRange(stream, lines)) if lines else stream
         except FileNotFoundError as error:
@@ -212,10 +212,10 @@ class Upstream:
             Unreachable: when the upstream itself cannot be reached.
             BadInput: when the server does not give it.
         """
-        files, root = self._place
+        files, stem = self._place
         where = f"{self.root}/{path}"
         with transport_errors_as_unreachable(where):
-            size = files.info(f"{root.rstrip('/')}/{path}").get("size")
+            size = files.info(f"{stem}{path}").get("size")
         if size is None:
             raise BadInput(
                 f"{where}: the server does not say how large it is: serve it with one that "
@@ -232,10 +232,10 @@ class Upstream:
             Unreachable: when a transfer does not start, or stops before the end.
             BadInput: when the server sends whole files instead of parts.
         """
-        files, root = self._place
+        files, stem = self._place
         paths, starts, stops = zip(*pieces, strict=True) if pieces else ((), (), ())
         found = files.cat_ranges(
-            [f"{root.rstrip('/')}/{path}" for path in paths],
+            [f"{stem}{path}" for path in paths],
             list(starts),
             list(stops),
             on_error="return",
@@ -263,8 +263,8 @@ class Upstream:
         """
         if self._is_a_web_server:
             return None
-        files, root = self._place
-        top = f"{root.rstrip('/')}/{folder}"
+        files, stem = self._place
+        top = f"{stem}{folder}"
         with transport_errors_as_unreachable(f"{self.root}/{folder}"):
             if "file" in self._protocols:
                 return {f"{folder}/{path}": mark for path, mark in _walked(top)}

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from lc_assets.errors import BadInput
 
@@ -61,14 +62,14 @@ class SourceSettings(
     partitions: tuple[str, ...] = ()
     text_field: str = ""
     id_field: str = ""
-    language: Annotated[str, msgspec.Meta(pattern="^([a-z]{2,3})?$")] = ""
+    language: Annotated[str, Meta(pattern="^([a-z]{2,3})?$")] = ""
     identify_language: bool = True
-    reader: Annotated[str, msgspec.Meta(pattern="^([a-z0-9][a-z0-9.]*)?$")] = ""
+    reader: Annotated[str, Meta(pattern="^([a-z0-9][a-z0-9.]*)?$")] = ""
     quality: Literal["fast", "high"] = "fast"
-    shard_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
-    small_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 1 << 20
+    shard_bytes: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    small_bytes: Annotated[int, Meta(ge=0, le=2**53)] = 1 << 20
     rules: str = ""
-    min_words: Annotated[int, msgspec.Meta(ge=0, le=2**53)] | None = None
+    min_words: Annotated[int, Meta(ge=0, le=2**53)] | None = None
 
     def __post_init__(self) -> None:
         if self.kind == "files" and not self.path:

@@ -17,7 +17,7 @@ from lc_assets.arrays import Bytes, Int64s
 from lc_assets.compiling import borrowing, inlined
 from lc_assets.text.characters import code_point
 from lc_assets.text.hashing import whole
-from lc_assets.text.numbering import count_bytes, eight_bytes
+from lc_assets.text.numbering import EVERY, HIGH_BITS, LOW_BITS, count_bytes, eight_bytes
 from lc_assets.text.words import normalize
 
 _DROPPED = 255
@@ -29,10 +29,7 @@ _WHITE = 2
 
 _SPACE = 32
 _1, _2, _8, _56 = map(np.uint64, (1, 2, 8, 56))
-_EVERY, _SPACES, _LOW_BITS, _HIGH_BITS = (
-    np.uint64(byte * 0x0101010101010101) for byte in (1, _SPACE, 0x7F, 0x80)
-)
-"""A byte, eight times."""
+_SPACES = EVERY * np.uint64(_SPACE)
 _NEWLINE = 10
 _EMOJI_FIRST, _EMOJI_LAST = 0x1F000, 0x1FBEF
 _IDEOGRAPHS_FIRST, _IDEOGRAPHS_LAST = 0x20000, 0x2F7FF
@@ -244,19 +241,19 @@ def _lowered(eight: np.uint64, after_space: int) -> tuple[np.uint64, np.uint64]:
     digits or spaces of ASCII, or spaces after another. All are compared at once, as in Warren,
     Hacker's Delight (2002), section 6-1.
     """
-    low = eight & _LOW_BITS
+    low = eight & LOW_BITS
     letters = _between(low | _SPACES, ord("a"), ord("z")) & ~eight
     spaces = _between(low, _SPACE, _SPACE) & ~eight
     digits = _between(low, ord("0"), ord("9")) & ~eight
     repeated = spaces & (spaces << _8 | np.uint64(after_space << 7))
-    return eight | letters >> _2, (letters | spaces | digits) & ~repeated ^ _HIGH_BITS
+    return eight | letters >> _2, (letters | spaces | digits) & ~repeated ^ HIGH_BITS
 
 
 @inlined
 def _between(eight: np.uint64, first: int, last: int) -> np.uint64:
     """High bits of those of eight ASCII characters that are between two."""
-    from_first = eight + _EVERY * np.uint64(0x80 - first)
-    return from_first & ~(eight + _EVERY * np.uint64(0x7F - last)) & _HIGH_BITS
+    from_first = eight + EVERY * np.uint64(0x80 - first)
+    return from_first & ~(eight + EVERY * np.uint64(0x7F - last)) & HIGH_BITS
 
 
 @borrowing

@@ -13,7 +13,7 @@ from lc_assets.compiling import borrowing, compiled
 from lc_assets.text.hashing import absorb, bits_of, fill_slots, slot_in, slot_of, whole
 
 _0, _1, _2, _7, _56 = map(np.uint64, (0, 1, 2, 7, 56))
-_EVERY, _HIGH_BITS, _LOW_BITS, _FROM_VISIBLE = (
+EVERY, HIGH_BITS, LOW_BITS, _FROM_VISIBLE = (
     np.uint64(byte * 0x0101010101010101) for byte in (1, 0x80, 0x7F, 0x7F - ord(" "))
 )
 """A byte, eight times; the last carries into the highest bit from the first visible character."""
@@ -41,8 +41,8 @@ def visible(eight: np.uint64) -> tuple[np.uint64, int]:
     """Of eight bytes those before the first that is white space, a control character or not ASCII,
     then zeros; and how many. Compared at once: Warren, Hacker's Delight (2002), section 6-1.
     """
-    others = ~((eight & _LOW_BITS) + _FROM_VISIBLE) | eight
-    first = others & _HIGH_BITS & (~(others & _HIGH_BITS) + _1)
+    others = ~((eight & LOW_BITS) + _FROM_VISIBLE) | eight
+    first = others & HIGH_BITS & (~(others & HIGH_BITS) + _1)
     before = (first >> _7) - _1
     return eight & before, whole(count_bytes(before))
 
@@ -50,7 +50,7 @@ def visible(eight: np.uint64) -> tuple[np.uint64, int]:
 @compiled
 def count_bytes(marks: np.uint64) -> np.uint64:
     """How many of eight bytes have their lowest bit set."""
-    return ((marks & _EVERY) * _EVERY) >> _56
+    return ((marks & EVERY) * EVERY) >> _56
 
 
 @borrowing

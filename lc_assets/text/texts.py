@@ -13,16 +13,13 @@ import numpy as np
 
 from lc_assets.arrays import Array, Bytes, Int64s
 from lc_assets.compiling import borrowing
-from lc_assets.text.numbering import eight_bytes
+from lc_assets.text.numbering import EVERY, HIGH_BITS, eight_bytes
 
 Document = TypeVar("Document")
 
 CHARS_TOGETHER = 1 << 19
 """Characters of the texts that are measured together, or one text that has more."""
 TEXTS_TOGETHER = 1 << 12
-
-_EVERY, _HIGH_BITS = (np.uint64(byte * 0x0101010101010101) for byte in (1, 0x80))
-"""A byte, eight times."""
 
 
 class Texts:
@@ -73,13 +70,13 @@ class Texts:
 def _count_in_each(data: Bytes, ends: Int64s, mark: Bytes, counts: Int64s) -> None:
     """Add how often a mark occurs in each text, eight bytes at a time where its first is none."""
     at = 0
-    first = np.uint64(mark[0]) * _EVERY
+    first = np.uint64(mark[0]) * EVERY
     for text in range(len(ends)):
         last = ends[text] - len(mark)
         while at <= last:
             if at + 8 <= ends[text]:
                 others = eight_bytes(data, at) ^ first
-                if not (others - _EVERY) & ~others & _HIGH_BITS:
+                if not (others - EVERY) & ~others & HIGH_BITS:
                     at += 8
                     continue
             n_equal = 0

@@ -8,12 +8,19 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, dataclass_transform
 
 import msgspec
+from msgspec import Meta
 
 from lc_assets.errors import BadInput
 
 _ATTRIBUTE = re.compile(r"^    (\w+): ((?:.|\n(?!    \w+: |\n))*)", re.MULTILINE)
 
-Seed = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
+Natural = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Seed = Annotated[int, Meta(ge=-(2**53), le=2**53)]
+Tokens = Annotated[int, Meta(gt=0, le=2**31 - 1)]
+"""Megatron states a document's length as an int32."""
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Share = Annotated[float, Meta(gt=0, le=1)]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -59,15 +66,15 @@ class DecontaminationSettings(Settings):
     against: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
     rule: Literal["own", "edited", "gpt3", "llama2", "tulu3", "olmo3"] = "own"
-    ngram: Annotated[int, msgspec.Meta(ge=1, le=64)] = 13
-    min_words: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
-    sample: Annotated[int, msgspec.Meta(ge=1, le=10**6)] = 1
+    ngram: Annotated[int, Meta(ge=1, le=64)] = 13
+    min_words: Annotated[int, Meta(ge=1, le=64)] = 8
+    sample: Annotated[int, Meta(ge=1, le=10**6)] = 1
     mode: Literal["coverage", "any", "overlap", "words", "weighted"] = "coverage"
-    threshold: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
-    ignore_common: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    max_items: Annotated[int, msgspec.Meta(ge=1)] = 100
+    threshold: Share = 0.5
+    ignore_common: Natural | None = None
+    max_items: Positive = 100
     action: Literal["drop", "cut"] = "drop"
-    margin: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
+    margin: Annotated[int, Meta(ge=0, le=10**6)] = 0
 
 
 DECONTAMINATION_RULES: Mapping[str, Mapping[str, Any]] = {
@@ -113,7 +120,7 @@ class PrivacySettings(Settings):
     replace: tuple[Literal["email", "ip", "phone", "card", "iban"], ...] = ()
     style: Literal["tag", "surrogate"] = "tag"
     seed: Seed = 0
-    phone_region: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] | None = None
+    phone_region: Annotated[str, Meta(pattern="^[A-Z]{2}$")] | None = None
 
 
 class WithdrawalSettings(Settings):
@@ -174,7 +181,7 @@ class ModelSettings(Settings):
 NO_MODEL_SETTINGS = ModelSettings()
 
 
-Words = Annotated[str, msgspec.Meta(max_length=4000)]
+Words = Annotated[str, Meta(max_length=4000)]
 
 
 class SourceTerms(Settings):
@@ -221,12 +228,10 @@ class CardSettings(Settings):
         terms: of the sources.
     """
 
-    title: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] = "LongCrawl"
+    title: Annotated[str, Meta(min_length=1, max_length=200)] = "LongCrawl"
     summary: Words = ""
-    licence: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.\-]+$")] = "other"
-    licence_name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.\-]*$")] = (
-        "common-crawl-terms-of-use"
-    )
+    licence: Annotated[str, Meta(pattern=r"^[a-z0-9.\-]+$")] = "other"
+    licence_name: Annotated[str, Meta(pattern=r"^[a-z0-9.\-]*$")] = "common-crawl-terms-of-use"
     licence_link: Words = "https://commoncrawl.org/terms-of-use"
     contact: Words = ""
     homepage: Words = ""
@@ -246,4 +251,4 @@ class DagsterSettings(Settings):
 
     owners: tuple[str, ...] = ("team:lc_assets",)
     tags: dict[str, str] = msgspec.field(default_factory=dict)
-    fresh_hours: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    fresh_hours: Annotated[float, Meta(gt=0)] | None = None

@@ -5,15 +5,23 @@ as a duplicate.
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
-from lc_assets.builds.settings.common import NO_MODEL_SETTINGS, ModelSettings, Settings
+from lc_assets.builds.settings.common import (
+    NO_MODEL_SETTINGS,
+    ModelSettings,
+    Natural,
+    Positive,
+    Settings,
+    Share,
+)
 from lc_assets.errors import BadInput, known_names
 from lc_assets.vocabulary import LANGUAGES
 
-Words = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-LineBytes = Annotated[int, msgspec.Meta(gt=0, le=2**30)]
+Words = Annotated[int, Meta(ge=0, le=2**53)]
+LineBytes = Annotated[int, Meta(gt=0, le=2**30)]
 """A column of Arrow's strings holds 2 GiB."""
-Bound = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]
+Bound = Annotated[float, Meta(ge=-1e18, le=1e18)]
 
 Missing = Literal["fail", "skip_shard"]
 """What to do with a shard that lacks a file: stop, or leave the shard out and count it."""
@@ -34,14 +42,14 @@ class RawSettings(Settings):
             filtering). A copy of the folder elsewhere then counts as changed.
     """
 
-    languages: Annotated[
-        tuple[Literal["en", "de", "fr", "es", "it"], ...], msgspec.Meta(min_length=1)
-    ] = LANGUAGES
-    buckets: Annotated[tuple[Literal["head", "middle"], ...], msgspec.Meta(min_length=1)] = (
+    languages: Annotated[tuple[Literal["en", "de", "fr", "es", "it"], ...], Meta(min_length=1)] = (
+        LANGUAGES
+    )
+    buckets: Annotated[tuple[Literal["head", "middle"], ...], Meta(min_length=1)] = (
         "head",
         "middle",
     )
-    shards: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()
+    shards: tuple[Natural, ...] = ()
     minhash: bool = False
     trust_file_times: bool = False
 
@@ -150,7 +158,7 @@ class SignatureSettings(Settings):
     """
 
     signatures: Literal["auto", "published_or_computed", "computed", "fast"] = "auto"
-    shingle_size: Annotated[int, msgspec.Meta(ge=3, le=13)] = 13
+    shingle_size: Annotated[int, Meta(ge=3, le=13)] = 13
     shingle_of: Literal["words", "characters"] = "words"
 
 
@@ -169,7 +177,7 @@ class NearDuplicateSettings(Settings):
 
     near: bool = True
     measure: Literal["jaccard", "containment"] = "jaccard"
-    evidence_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    evidence_floor: Share = 0.5
 
 
 PREFERENCES = ("newest", "oldest", "longest", "best_perplexity")
@@ -194,8 +202,8 @@ class RemovalSettings(Settings):
             decide which is newest.
     """
 
-    threshold: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
-    heldout_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    threshold: Share = 0.8
+    heldout_floor: Share = 0.5
     prefer: tuple[str, ...] = ("oldest",)
     exact: tuple[Literal["digest", "text", "url"], ...] = ()
 
@@ -220,5 +228,5 @@ class CleanDocumentsSettings(Settings):
     """
 
     wanted: bool = False
-    paragraphs: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    paragraphs: Positive | None = None
     file_format: Literal["jsonl", "parquet"] = "jsonl"

@@ -8,16 +8,12 @@ documents.
 from itertools import pairwise
 from typing import Annotated, Literal
 
-import msgspec
+from msgspec import Meta
 
-from lc_assets.builds.settings.common import Seed, Settings
+from lc_assets.builds.settings.common import Fraction, Positive, Seed, Settings, Share, Tokens
 from lc_assets.errors import BadInput
 from lc_assets.text.referrals.referrals import require_edges
 from lc_assets.vocabulary import KIBI
-
-Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
-Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
-
 
 KEEP_ORDER = ("bestfit", "concat")
 """Methods of packing that keep a group of documents together and in order."""
@@ -106,15 +102,15 @@ class LongPackSettings(Settings):
     """
 
     wanted: bool = False
-    roots: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
+    roots: Share = 1.0
     seed: Seed = 64
     mode: Literal["allow", "consume"] = "consume"
-    repetitions: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    repetitions: Annotated[int, Meta(ge=1, le=1000)] = 1
     max_tokens: Tokens = 128 * KIBI
-    depth: Annotated[int, msgspec.Meta(ge=1, le=16)] = 1
+    depth: Annotated[int, Meta(ge=1, le=16)] = 1
     paper_exact: bool = False
     portals: Literal["drop", "keep"] = "drop"
-    hub_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.05
+    hub_share: Share = 0.05
     nofollow: Literal["drop", "keep"] = "keep"
     anchors: Literal["any", "in_text"] = "any"
     redirects: bool = True
@@ -164,8 +160,8 @@ class UpsamplingSettings(Settings):
 
     threshold: Tokens = 8 * KIBI
     keep_short: Fraction = 0.1
-    by: Annotated[str, msgspec.Meta(min_length=1)] = "language"
-    budget: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
+    by: Annotated[str, Meta(min_length=1)] = "language"
+    budget: Annotated[float, Meta(gt=0, le=1000)] = 1.0
 
 
 class SimilarSettings(Settings):
@@ -178,7 +174,7 @@ class SimilarSettings(Settings):
         max_similarity: cosine above which it is a copy, not a neighbour.
     """
 
-    neighbours: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 3
+    neighbours: Annotated[int, Meta(ge=1, le=1000)] = 3
     path: bool = False
     min_similarity: Fraction = 0.0
     max_similarity: Fraction = 0.95
@@ -238,8 +234,8 @@ class PackingSettings(Settings):
     group_by: str = ""
     similar: SimilarSettings | None = None
     texts: bool = False
-    equal_steps: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 0
-    align_tokens: Annotated[int, msgspec.Meta(ge=0, le=2**16)] = 0
+    equal_steps: Annotated[int, Meta(ge=0, le=2**20)] = 0
+    align_tokens: Annotated[int, Meta(ge=0, le=2**16)] = 0
 
     def __post_init__(self) -> None:
         if self.align_tokens and self.row_tokens % self.align_tokens:
@@ -288,7 +284,7 @@ class LengthBucketSettings(Settings):
     """
 
     wanted: bool = False
-    edges: Annotated[tuple[Tokens, ...], msgspec.Meta(min_length=1)] = tuple(
+    edges: Annotated[tuple[Tokens, ...], Meta(min_length=1)] = tuple(
         KIBI << power for power in range(2, 8)
     )
 
@@ -327,10 +323,10 @@ class ReferralReportSettings(Settings):
     """
 
     wanted: bool = False
-    buckets: tuple[Annotated[int, msgspec.Meta(gt=1)], ...] = (32, 128, 512)
+    buckets: tuple[Annotated[int, Meta(gt=1)], ...] = (32, 128, 512)
     scope: Literal["document", "text"] = "text"
-    sample: Annotated[int, msgspec.Meta(ge=1)] = 200
-    max_df: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.05
+    sample: Positive = 200
+    max_df: Share = 0.05
     words: str = ""
     spacy: str = ""
 

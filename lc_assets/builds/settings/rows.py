@@ -5,8 +5,9 @@ mixes.
 from typing import Annotated, Literal, get_args
 
 import msgspec
+from msgspec import Meta
 
-from lc_assets.builds.settings.common import PrivacySettings, Seed, Settings
+from lc_assets.builds.settings.common import Fraction, PrivacySettings, Seed, Settings, Tokens
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.grid_layout import (
     INNER_ROWS,
@@ -21,14 +22,11 @@ from lc_assets.formats.arrays.grid_layout import (
 )
 from lc_assets.vocabulary import ROW_TOKENS
 
-Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
-"""Megatron states a document's length as an int32."""
-Samples = Annotated[int, msgspec.Meta(gt=0, le=10**9)]
+Samples = Annotated[int, Meta(gt=0, le=10**9)]
 """A thousand million samples of 8,192 tokens are 19 times LongCrawl64's; a mix's two arrays then
 are 10 GB.
 """
-Weight = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
-Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Weight = Annotated[float, Meta(gt=0, le=1e18)]
 Part = Literal["megatron_rows", "packed_rows"]
 """Kinds of rows that a mix takes from: one document each, or packed with several; sorted."""
 PLAIN: Part = "megatron_rows"
@@ -57,7 +55,7 @@ class TokenizingSettings(Settings):
         keep_newlines: whether sentences keep the white space behind them.
     """
 
-    tokenizer: Annotated[str, msgspec.Meta(min_length=1)] = "gpt2"
+    tokenizer: Annotated[str, Meta(min_length=1)] = "gpt2"
     text_encoding: Literal["plain", "json_ascii", "json_utf8"] = "plain"
     min_tokens: Tokens = ROW_TOKENS
     first_tokens: Tokens | None = None
@@ -100,12 +98,12 @@ class GriddingSettings(Settings):
     """
 
     row_tokens: Tokens = ROW_TOKENS
-    rows_per_document: Annotated[int, msgspec.Meta(ge=1, le=2**20)] = 1
+    rows_per_document: Annotated[int, Meta(ge=1, le=2**20)] = 1
     heldout_fraction: Fraction = 1 / 128
     seed: Seed = 64
-    chunk_rows: Annotated[int, msgspec.Meta(ge=1, le=SHARD_ROWS)] = INNER_ROWS
-    chunk_tokens: Annotated[int, msgspec.Meta(ge=1, le=SHARD_TOKENS)] = INNER_TOKENS
-    zstd_level: Annotated[int, msgspec.Meta(ge=1, le=22)] = ZSTD_LEVEL
+    chunk_rows: Annotated[int, Meta(ge=1, le=SHARD_ROWS)] = INNER_ROWS
+    chunk_tokens: Annotated[int, Meta(ge=1, le=SHARD_TOKENS)] = INNER_TOKENS
+    zstd_level: Annotated[int, Meta(ge=1, le=22)] = ZSTD_LEVEL
     codec: Literal["zstd", "ranked"] = "zstd"
 
     def __post_init__(self) -> None:
@@ -154,7 +152,7 @@ class MegatronSettings(Settings):
     """
 
     sequence_length: Tokens = 8192
-    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**32)] = 1234
+    seed: Annotated[int, Meta(ge=0, lt=2**32)] = 1234
     samples: Samples | None = None
 
 
@@ -167,7 +165,7 @@ class ContinuationSettings(Settings):
     """
 
     mix: str
-    after: Annotated[int, msgspec.Meta(ge=0, le=10**9)]
+    after: Annotated[int, Meta(ge=0, le=10**9)]
 
 
 def source_name(part: str, snapshot: str) -> str:
@@ -229,17 +227,13 @@ class MixSettings(Settings):
     """
 
     weights: dict[str, Weight] | Literal["tokens", "equal"] = "tokens"
-    temperature: Annotated[float, msgspec.Meta(gt=0, le=1e6)] = 1.0
-    tokens: dict[str, Annotated[int, msgspec.Meta(gt=0, le=2**53)]] = msgspec.field(
-        default_factory=dict
-    )
-    epochs: dict[str, Annotated[float, msgspec.Meta(gt=0, le=1000)]] = msgspec.field(
-        default_factory=dict
-    )
+    temperature: Annotated[float, Meta(gt=0, le=1e6)] = 1.0
+    tokens: dict[str, Annotated[int, Meta(gt=0, le=2**53)]] = msgspec.field(default_factory=dict)
+    epochs: dict[str, Annotated[float, Meta(gt=0, le=1000)]] = msgspec.field(default_factory=dict)
     schedule: tuple[PieceSettings, ...] = ()
     samples: Samples | None = None
     parts: dict[Part, Weight] = msgspec.field(default_factory=dict)
-    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**32)] | None = None
+    seed: Annotated[int, Meta(ge=0, lt=2**32)] | None = None
     continues: ContinuationSettings | None = None
 
     def __post_init__(self) -> None:

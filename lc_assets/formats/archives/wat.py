@@ -76,44 +76,65 @@ class _Link(msgspec.Struct):
     title: str | None = None
 
 
-class _Head(msgspec.Struct):
-    base: str | None = msgspec.field(default=None, name="Base")
+_NAMES = {
+    "head": "Head",
+    "links": "Links",
+    "message": "Response-Message",
+    "headers": "Headers",
+    "html": "HTML-Metadata",
+    "entity_digest": "Entity-Digest",
+    "response": "HTTP-Response-Metadata",
+    "url": "WARC-Target-URI",
+    "date": "WARC-Date",
+    "digest": "WARC-Payload-Digest",
+    "identified": "WARC-Identified-Payload-Type",
+    "payload": "Payload-Metadata",
+    "warc": "WARC-Header-Metadata",
+    "envelope": "Envelope",
+    "base": "Base",
+    "status": "Status",
+}
+"""Names of the fields, in the file."""
 
 
-class _Html(msgspec.Struct):
-    head: _Head = msgspec.field(default_factory=_Head, name="Head")
-    links: list[_Link] = msgspec.field(default_factory=list, name="Links")
+class _Head(msgspec.Struct, rename=_NAMES):
+    base: str | None = None
 
 
-class _Message(msgspec.Struct):
-    status: str | int = msgspec.field(default="", name="Status")
+class _Html(msgspec.Struct, rename=_NAMES):
+    head: _Head = msgspec.field(default_factory=_Head)
+    links: list[_Link] = []
 
 
-class _Response(msgspec.Struct):
-    message: _Message = msgspec.field(default_factory=_Message, name="Response-Message")
-    headers: dict[str, str | list[str]] = msgspec.field(default_factory=dict, name="Headers")
-    html: _Html | None = msgspec.field(default=None, name="HTML-Metadata")
-    entity_digest: str = msgspec.field(default="", name="Entity-Digest")
+class _Message(msgspec.Struct, rename=_NAMES):
+    status: str | int = ""
 
 
-class _Payload(msgspec.Struct):
-    response: _Response | None = msgspec.field(default=None, name="HTTP-Response-Metadata")
+class _Response(msgspec.Struct, rename=_NAMES):
+    message: _Message = msgspec.field(default_factory=_Message)
+    headers: dict[str, str | list[str]] = {}
+    html: _Html | None = None
+    entity_digest: str = ""
 
 
-class _Warc(msgspec.Struct):
-    url: str = msgspec.field(default="", name="WARC-Target-URI")
-    date: str = msgspec.field(default="", name="WARC-Date")
-    digest: str = msgspec.field(default="", name="WARC-Payload-Digest")
-    identified: str = msgspec.field(default="", name="WARC-Identified-Payload-Type")
+class _Payload(msgspec.Struct, rename=_NAMES):
+    response: _Response | None = None
 
 
-class _Envelope(msgspec.Struct):
-    payload: _Payload = msgspec.field(name="Payload-Metadata")
-    warc: _Warc = msgspec.field(name="WARC-Header-Metadata")
+class _Warc(msgspec.Struct, rename=_NAMES):
+    url: str = ""
+    date: str = ""
+    digest: str = ""
+    identified: str = ""
 
 
-class _Record(msgspec.Struct):
-    envelope: _Envelope = msgspec.field(name="Envelope")
+class _Envelope(msgspec.Struct, rename=_NAMES):
+    payload: _Payload
+    warc: _Warc
+
+
+class _Record(msgspec.Struct, rename=_NAMES):
+    envelope: _Envelope
 
 
 _RECORD = msgspec.json.Decoder(_Record)

@@ -260,13 +260,11 @@ def rows_of(
     column of strings that is the last, only pages are decompressed that hold one of these.
     """
     *others, name = columns
-    read, wanted = (
-        partial(file.read_row_group, group, use_threads=False),
-        pa.array(rows, pa.int64()),
-    )
+    read = partial(file.read_row_group, group, use_threads=False)
+    wanted = pa.array(rows, pa.int64())
     arrays = [column.take(wanted) for column in read(columns=others).columns]
-    with path.open("rb") as stream, pa.memory_map(str(path)) as mapped, _naming(path):
-        chunks = read_footer(stream).groups[group]
+    with pa.memory_map(str(path)) as mapped, _naming(path):
+        chunks = read_footer(mapped).groups[group]
         (chunk,) = (chunk for chunk in chunks if chunk.leaf.name == name)
         strings = strings_of(partial(_view, mapped), chunk, rows)
     if strings is None:

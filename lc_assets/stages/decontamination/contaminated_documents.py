@@ -38,7 +38,7 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import count_lines, read_lines, read_table, writing_table
+from lc_assets.builds.tables import Line, count_lines, read_lines, read_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.npy import read_npy, write_npy
 from lc_assets.formats.gram_index_files import open_index, write_index
@@ -165,7 +165,7 @@ def _open_weigher(folder: Path, mode: Mode) -> Weigher:
 
 def _evidence(
     weigher: Weigher, name: str, finds: Finds, mode: Mode, threshold: float
-) -> list[dict[str, Any]]:
+) -> list[Line]:
     """The lines of the contamination table for a document."""
     return [
         {"id": name, "item_id": weigher.index.item_ids[overlap.item]}
@@ -213,7 +213,7 @@ def contaminated_ids(folder: Path) -> dict[str, tuple[str, float]]:
     return found
 
 
-def evidence_lines(folder: Path) -> Iterator[dict[str, Any]]:
+def evidence_lines(folder: Path) -> Iterator[Line]:
     """The contamination tables of a version, shard by shard."""
     for path in finished(folder.glob(f"*{EVIDENCE_SUFFIX}")):
         yield from read_lines(path, EVIDENCE.names)
@@ -242,7 +242,7 @@ def evidence_is_as_it_says(check_input: CheckInput) -> CheckResult:
 
 def the_text_holds_what_the_evidence_says(check_input: CheckInput) -> CheckResult:
     """Evenly chosen documents, scanned again, give exactly the published matches."""
-    by_id: dict[str, list[dict[str, Any]]] = {}
+    by_id: dict[str, list[Line]] = {}
     for line in evidence_lines(check_input.folder):
         by_id.setdefault(line["id"], []).append(line)
     names = sorted(by_id)

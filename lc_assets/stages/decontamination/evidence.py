@@ -6,14 +6,13 @@ All tables are Parquet and contain no document text. They are written by
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Int64s
 from lc_assets.builds.settings.common import DecontaminationSettings
-from lc_assets.builds.tables import read_lines, write_table
+from lc_assets.builds.tables import Line, read_lines, write_table
 from lc_assets.errors import BadInput
 from lc_assets.formats.lists.evaluations import FIELDS, evaluation_files, read_items
 from lc_assets.text.contamination.grams import GramIndex, GramSettings, build_index, postings
@@ -149,7 +148,7 @@ def write_common(path: Path, index: GramIndex, documents: Int64s, ignored: Int64
 def write_items(path: Path, index: GramIndex, ignored: Int64s, evidence: Iterable[Path]) -> None:
     """Publish the report: a line per item, the most covered first."""
     item_grams = Weigher(index, ignored.tolist()).item_grams.tolist()
-    lines: list[dict[str, Any]] = [
+    lines: list[Line] = [
         dict.fromkeys(("best_document", "start", "end"))
         | dict.fromkeys(("documents", "condemned_documents", "longest_words"), 0)
         | {"item": item, "item_id": name, "words": words, "grams": grams, "best_coverage": 0.0}
@@ -171,7 +170,7 @@ def write_items(path: Path, index: GramIndex, ignored: Int64s, evidence: Iterabl
     write_table(path, pa.Table.from_pylist(lines, schema=ITEMS))
 
 
-def _verdict(line: dict[str, Any], min_words: int) -> str:
+def _verdict(line: Line, min_words: int) -> str:
     if line["grams"] == 0:
         return "too short" if line["words"] < min_words else "no n-gram left"
     if line["condemned_documents"]:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 import pyarrow as pa
@@ -24,6 +24,7 @@ from lc_assets.builds.tables import (
     DROPPED,
     FILTERED,
     IDENTITY,
+    Line,
     read_lines,
     read_schema,
     writing_table,
@@ -121,7 +122,7 @@ def _edits_of(task: CleanTask) -> dict[str, Callable[[str, str], str]]:
 
 
 def _edited(
-    line: dict[str, Any], edits: Mapping[str, Callable[[str, str], str]], extra: Counter[str]
+    line: Line, edits: Mapping[str, Callable[[str, str], str]], extra: Counter[str]
 ) -> bool:
     """Edit a document's text and count the changes; return whether any text remains."""
     text = before = line[TEXT].decode()
@@ -133,9 +134,7 @@ def _edited(
     return bool(text.strip()) or not before.strip()
 
 
-def _document_writer(
-    task: CleanTask, stack: contextlib.ExitStack
-) -> Callable[[dict[str, Any]], int]:
+def _document_writer(task: CleanTask, stack: contextlib.ExitStack) -> Callable[[Line], int]:
     """Open the file of a shard's documents until ``stack`` is left; return what writes one line of
     the filtered table, and returns the characters of its text.
     """
@@ -151,13 +150,13 @@ def _document_writer(
     return partial(_write_record, stream, file_records(task.source, task.files, task.folder))
 
 
-def _add(table: TableWriter, line: dict[str, Any]) -> int:
+def _add(table: TableWriter, line: Line) -> int:
     n_chars = n_characters(line[TEXT])
     table.add(line, n_bytes=len(line[TEXT]))
     return n_chars
 
 
-def _write_fields(stream: BinaryIO, line: dict[str, Any]) -> int:
+def _write_fields(stream: BinaryIO, line: Line) -> int:
     line[TEXT] = line[TEXT].decode()
     fields = {name: line[name] for name in FILTERED.names if name == TEXT or line[name]}
     stream.write(msgspec.json.Encoder().encode_lines([fields]))
@@ -167,7 +166,7 @@ def _write_fields(stream: BinaryIO, line: dict[str, Any]) -> int:
 def _write_record(
     stream: BinaryIO,
     records: Iterator[tuple[int, str, CorpusDocument | Unread]],
-    line: dict[str, Any],
+    line: Line,
 ) -> int:
     record = _record_of(line, records)
     stream.write(json_line(record))
@@ -175,7 +174,7 @@ def _write_record(
 
 
 def _record_of(
-    line: dict[str, Any], records: Iterator[tuple[int, str, CorpusDocument | Unread]]
+    line: Line, records: Iterator[tuple[int, str, CorpusDocument | Unread]]
 ) -> CorpusDocument:
     """The record of a filtered document, with its text as it was filtered, if that was read."""
     for _, name, found in records:

@@ -11,7 +11,7 @@ from typing import Any
 from lc_assets import arrow_compute as pc
 from lc_assets.builds.checks import DROPPED_SUFFIX
 from lc_assets.builds.lookups import lines_where, read_some
-from lc_assets.builds.tables import KEYED
+from lc_assets.builds.tables import KEYED, Line
 from lc_assets.lake.lake import Lake
 from lc_assets.records import record
 from lc_assets.stages.deduplication import removals
@@ -54,7 +54,7 @@ def filter_values(lake: Lake, row: Span) -> dict[str, float]:
     return {}
 
 
-def removed_for(lake: Lake, identity: str) -> list[dict[str, Any]]:
+def removed_for(lake: Lake, identity: str) -> list[Line]:
     """Lines of the tables of excluded documents of every snapshot whose kept document is this one;
     by id.
     """
@@ -83,7 +83,7 @@ def why_dropped(lake: Lake, identity: str) -> Dropped | None:
     return None
 
 
-def decision_on(lake: Lake, identity: str) -> dict[str, Any]:
+def decision_on(lake: Lake, identity: str) -> Line:
     """The line of `removals.DECISIONS` of a document; empty if it did not pass the filter.
 
     Raises:
@@ -92,7 +92,7 @@ def decision_on(lake: Lake, identity: str) -> dict[str, Any]:
     return _line_in(lake, "removed_documents", removals.TABLE, identity)
 
 
-def _line_in(lake: Lake, stage: str, table: str, identity: str) -> dict[str, Any]:
+def _line_in(lake: Lake, stage: str, table: str, identity: str) -> Line:
     """A document's line in a table of its snapshot; empty if there is none, or no such table."""
     shard, _ = parse_document_id(identity)
     published = lake.partition(stage, shard.snapshot).current()

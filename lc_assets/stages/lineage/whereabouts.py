@@ -13,7 +13,7 @@ indices of filtered documents determine these snapshots.
 import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Int64s
 from lc_assets.builds.checks import SPANS_SUFFIX
-from lc_assets.builds.tables import SPANS_FILE, mapped_table, read_table
+from lc_assets.builds.tables import SPANS_FILE, Line, mapped_table, read_table
 from lc_assets.errors import LcError
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.arrays.order import GlobalOrder
@@ -131,7 +131,7 @@ def packed_spans_with(packed: Published, ids: Collection[str]) -> list[Span]:
     return packed_spans(packed, lines) if lines else []
 
 
-def pages_within(lake: Lake, span: Span) -> list[dict[str, Any]]:
+def pages_within(lake: Lake, span: Span) -> list[Line]:
     """The pages of a LongPack document, in order: ``id``, ``url``, ``role`` (root or child), and
     ``start`` and ``stop``, their characters in the document's text. Empty for other documents, or
     if it is no longer in the lake.
@@ -143,7 +143,7 @@ def pages_within(lake: Lake, span: Span) -> list[dict[str, Any]]:
     columns = ["child_id", "url", "role", "start", "stop"]
     table = read_table(longpack.only(name) / name, ["id", *columns])
     ours = table.filter(pc.equal(table["id"], span.id)).select(columns)
-    pages: list[dict[str, Any]] = ours.rename_columns(["id", *columns[1:]]).to_pylist()
+    pages: list[Line] = ours.rename_columns(["id", *columns[1:]]).to_pylist()
     return pages
 
 

@@ -28,7 +28,7 @@ from lc_assets.builds.stage import (
     StagingFolder,
 )
 from lc_assets.builds.table_checks import table_failures
-from lc_assets.builds.tables import FILTERED, count_lines, read_lines, write_table
+from lc_assets.builds.tables import FILTERED, Line, count_lines, read_lines, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
 from lc_assets.formats.archives.paths import Kind, is_inside
@@ -142,7 +142,7 @@ def records_by_kind(counts: Counts) -> dict[str, int]:
     return {CAPTURED: counts.extra.get(CAPTURED, 0), **counts_after(counts, LEFT_OUT)}
 
 
-def _look_again(crawl: Upstream, lines: list[dict[str, Any]], kind: Kind) -> dict[str, int]:
+def _look_again(crawl: Upstream, lines: list[Line], kind: Kind) -> dict[str, int]:
     """Fetch some records; count those that contain another page than indexed."""
     spots = [Spot(line["filename"], line["offset"], line["length"]) for line in lines]
     pages = with_retries(_fetched)((crawl, kind, spots))

@@ -21,7 +21,6 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,7 +29,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.arrays import Booleans, UInt64s
 from lc_assets.builds.checks import FileTask, evenly_spaced
-from lc_assets.builds.tables import read_lines, writing_table
+from lc_assets.builds.tables import Line, read_lines, writing_table
 from lc_assets.counts import Counts
 from lc_assets.formats.archives.captures import (
     REDIRECT,
@@ -341,7 +340,7 @@ def publish_redirects(database: Queries, folder: Path, path: Path) -> int:
     )
 
 
-def some_chosen(database: Queries, most: int) -> list[dict[str, Any]]:
+def some_chosen(database: Queries, most: int) -> list[Line]:
     """An even sample of the lines of all tables, in their order."""
     places = evenly_spaced(database.number("SELECT count(*) FROM chosen"), most)
     return database.lines(f"""SELECT * EXCLUDE (place) FROM (

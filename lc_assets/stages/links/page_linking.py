@@ -9,14 +9,14 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from lc_assets.builds.settings.longpack import PageLinkSettings
-from lc_assets.builds.tables import read_lines, read_table, writing_table
+from lc_assets.builds.tables import Line, read_lines, read_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.execution.containment import contained, processing
 from lc_assets.formats.archives.fetching import HtmlPage, Spot, pages_at
@@ -107,7 +107,7 @@ def find_links(task: LinksTask) -> Counts:
     return Counts.of(n_kept, dropped, extra)
 
 
-def _canonical_key(read: PageLinks, page: dict[str, Any]) -> str:
+def _canonical_key(read: PageLinks, page: Line) -> str:
     """The key of the address that a page names as its own, if it is another one of its host."""
     base = base_of(page["captured_url"], read.base)
     address = absolute(read.canonical, base) if read.canonical else None
@@ -121,9 +121,7 @@ def warm_up(extractor: Extractor) -> None:
     targets_of(page_links("<a href=/>home</a>", extractor).links, "http://example.org/1")
 
 
-def _looked_at(
-    task: LinksTask, dropped: Counter[str]
-) -> Iterator[tuple[dict[str, Any], PageLinks, Targets]]:
+def _looked_at(task: LinksTask, dropped: Counter[str]) -> Iterator[tuple[Line, PageLinks, Targets]]:
     """The pages of a shard, in the order of the documents, with their links and targets; the others
     are counted.
     """
@@ -154,9 +152,7 @@ def _looked_at(
             yield page, links, targets
 
 
-def _links(
-    task: LinksTask, pages: list[dict[str, Any]], numbers: list[int]
-) -> list[PageLinks | str]:
+def _links(task: LinksTask, pages: list[Line], numbers: list[int]) -> list[PageLinks | str]:
     """Links of each page, or the reason why there are none; records are fetched in the order of
     their positions.
     """

@@ -21,7 +21,7 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import read_table
+from lc_assets.builds.tables import Line, read_table
 from lc_assets.counts import Counts
 from lc_assets.lake.versions import Published
 from lc_assets.packing.longpack import roots_drawn_by
@@ -94,7 +94,7 @@ def links_by_outcome(counts: Counts) -> dict[str, int]:
     return {"lead to a page": counts.extra.get(LINKS, 0) - sum(others.values()), **others}
 
 
-def most_pointed_at(links: Published, index: Published, n_lines: int) -> list[dict[str, Any]]:
+def most_pointed_at(links: Published, index: Published, n_lines: int) -> list[Line]:
     """The pages that most pages of their own host link to, with their share of the host's pages in
     the index; out of core.
     """

@@ -21,7 +21,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, REST_SUFFIX, SPANS_SUFFIX
-from lc_assets.builds.tables import FILTERED, opened_table, read_lines, read_table, writing_table
+from lc_assets.builds.tables import (
+    FILTERED,
+    Line,
+    opened_table,
+    read_lines,
+    read_table,
+    writing_table,
+)
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.execution.exchange import BucketWriter, read_bucket
@@ -166,7 +173,7 @@ def gather_documents(task: GatherTask) -> Counts:
     return counts
 
 
-def packed_documents_of(path: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def packed_documents_of(path: Path) -> Iterator[tuple[Line, list[Line]]]:
     """Every packed document of a file with its spans, read from the file beside it; an empty list
     if there are none.
     """
@@ -182,9 +189,9 @@ def packed_documents_of(path: Path) -> Iterator[tuple[dict[str, Any], list[dict[
 
 
 def _packed(
-    document: dict[str, Any], parts: Sequence[dict[str, Any]], texts: "_Texts", *, paper_exact: bool
+    document: Line, parts: Sequence[Line], texts: "_Texts", *, paper_exact: bool
 ) -> PackedDocument:
-    def page(part: dict[str, Any]) -> Part:
+    def page(part: Line) -> Part:
         url, text = texts.of(part["bucket"], part["part"])
         return Part(url=url, text=text, cluster=part["cluster"], n_tokens=part["n_tokens"])
 
@@ -232,9 +239,7 @@ class _Output:
         self._extra = {"parts": 0, "tokens of parts": 0, "characters": 0}
         self._extra |= {"documents in none": 0} if task.removed else {}
 
-    def add(
-        self, document: dict[str, Any], packed: PackedDocument, parts: Sequence[dict[str, Any]]
-    ) -> None:
+    def add(self, document: Line, packed: PackedDocument, parts: Sequence[Line]) -> None:
         """Add a packed document; ``document`` is its root's."""
         line = document | {"raw_content": packed.text}
         self._tables[DOCUMENTS_SUFFIX].add(line, n_bytes=4 * len(packed.text))
@@ -248,7 +253,7 @@ class _Output:
         self._extra["parts"] += len(ids)
         self._extra["characters"] += len(packed.text)
 
-    def leave(self, document: dict[str, Any]) -> None:
+    def leave(self, document: Line) -> None:
         """Add a document that is in no packed one."""
         self._tables[REST_SUFFIX].add(document, n_bytes=4 * len(document["raw_content"]))
         self._extra["documents in none"] += 1

@@ -30,7 +30,7 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import FILTERED, count_lines, read_lines
+from lc_assets.builds.tables import FILTERED, Line, count_lines, read_lines
 from lc_assets.counts import Counts
 from lc_assets.formats.key_index import KeyIndex
 from lc_assets.formats.tokenizers.named import GPT2_NAMES, TIKTOKEN
@@ -97,18 +97,18 @@ def spans_files(folder: Path) -> list[Path]:
     return finished(folder.glob(f"*{SPANS_SUFFIX}"))
 
 
-def packed_documents(folder: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def packed_documents(folder: Path) -> Iterator[tuple[Line, list[Line]]]:
     """Every packed document with its spans, shard by shard."""
     for path in documents_files(folder):
         yield from packed_documents_of(path)
 
 
-def first_documents(folder: Path, most: int) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def first_documents(folder: Path, most: int) -> list[tuple[Line, list[Line]]]:
     """The first packed documents of a version with their spans, for display."""
     return list(itertools.islice(packed_documents(folder), most))
 
 
-def example_of(folder: Path) -> list[dict[str, Any]]:
+def example_of(folder: Path) -> list[Line]:
     """Parts of one of the first packed documents, as in the paper's figure 4: the anchor text, the
     page that it leads to, tokens, and how the page begins. The first `EXAMPLE_PARTS`, and the root.
     """
@@ -258,7 +258,7 @@ def every_page_is_found_in_its_documents(check_input: CheckInput) -> CheckResult
     return check_by_queries(_tables(check_input), errors, "{:,} parts listed", count)
 
 
-def _chosen(check_input: CheckInput) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def _chosen(check_input: CheckInput) -> Iterator[tuple[Line, list[Line]]]:
     n_docs = sum(count_lines(path) for path in documents_files(check_input.folder))
     places = set(evenly_spaced(n_docs, READ_AGAIN))
     for place, found in enumerate(packed_documents(check_input.folder)):

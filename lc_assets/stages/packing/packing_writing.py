@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,7 +18,7 @@ import pyarrow.parquet as pq
 from lc_assets.arrays import Array, Int64s
 from lc_assets.builds.settings.longpack import PackingSettings
 from lc_assets.builds.table_writer import COMPRESSION
-from lc_assets.builds.tables import PACKED_SPANS, SPANS_FILE, opened_table
+from lc_assets.builds.tables import PACKED_SPANS, SPANS_FILE, Line, opened_table
 from lc_assets.counts import Counts
 from lc_assets.formats.arrays.grid import create_grid, create_group, plan_bands, write_band
 from lc_assets.formats.arrays.grid_layout import (
@@ -256,7 +255,7 @@ def _write_texts(task: PackedTask) -> Counts:
     return Counts()
 
 
-def _record(task: PackedTask, ids: Array, row: list[tuple[dict[str, Any], int]]) -> CorpusDocument:
+def _record(task: PackedTask, ids: Array, row: list[tuple[Line, int]]) -> CorpusDocument:
     """A row's text, and where in it which piece of which document is; ``row`` has the line of each
     piece, and where its ids begin.
     """

@@ -14,7 +14,6 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,7 +21,7 @@ import pyarrow as pa
 
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, SPANS_SUFFIX, documents_files
 from lc_assets.builds.recipe import Recipe
-from lc_assets.builds.tables import SPANS_FILE, read_lines, read_schema
+from lc_assets.builds.tables import SPANS_FILE, Line, read_lines, read_schema
 from lc_assets.errors import BadInput
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.tokenizers.named import text_of
@@ -261,7 +260,7 @@ def parts_of(name: str, text: str, spans: str) -> tuple[Part, ...]:
     return numbered(starts)
 
 
-def pieces_of_rows(shard: SetShard) -> Iterator[tuple[str, int, list[dict[str, Any]]]]:
+def pieces_of_rows(shard: SetShard) -> Iterator[tuple[str, int, list[Line]]]:
     """Each packed row of a split: its id ``split/row``, its tokens, the lines of its pieces."""
     columns = ["split", "row", "id", "row_start", "row_stop"]
     lines = read_lines(shard.path / SPANS_FILE, columns)

@@ -24,7 +24,14 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import SPANS_FILE, read_all, read_lines, write_table, writing_table
+from lc_assets.builds.tables import (
+    SPANS_FILE,
+    Line,
+    read_all,
+    read_lines,
+    write_table,
+    writing_table,
+)
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.tokenizers.named import tokenizer_of
@@ -137,7 +144,7 @@ def _lengths(task: LengthTask, dropped: Counter[str]) -> Iterator[tuple[str, int
             dropped[reason] += 1
 
 
-def _growth(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
+def _growth(staging: StagingFolder, snapshot: str) -> list[Line]:
     """How roots grew: one line, or none when nothing was packed along links."""
     packed = staging.inputs.get(f"longpack_documents/{snapshot}")
     claims = staging.inputs.get(f"link_claims/{snapshot}")
@@ -172,7 +179,7 @@ def lengths_of(folder: Path, document_set: str) -> Int64s:
     return np.asarray(table["n_tokens"], np.int64)
 
 
-def shares_of(folder: Path) -> list[dict[str, Any]]:
+def shares_of(folder: Path) -> list[Line]:
     """Lines of the table of all sets, from the tables of their documents."""
     lines = []
     for document_set in (name for name in SETS if lengths_files(folder, name)):

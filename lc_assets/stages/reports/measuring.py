@@ -8,14 +8,13 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from lc_assets.builds.building import run_shards
 from lc_assets.builds.settings.longpack import ReferralReportSettings
 from lc_assets.builds.stage import BuildContext, StagingFolder
-from lc_assets.builds.tables import read_lines, read_table, write_table, writing_table
+from lc_assets.builds.tables import Line, read_lines, read_table, write_table, writing_table
 from lc_assets.counts import Counts
 from lc_assets.formats.lists.word_lists import read_special_words
 from lc_assets.formats.spacy_concepts import spacy_concepts
@@ -143,7 +142,7 @@ def referral_files(folder: Path, document_set: str) -> list[Path]:
     return finished(folder.glob(f"{document_set}-*{SUFFIX}"))
 
 
-def referral_lines(folder: Path, document_set: str) -> Iterator[dict[str, Any]]:
+def referral_lines(folder: Path, document_set: str) -> Iterator[Line]:
     """Lines of a set's tables, shard by shard."""
     for path in referral_files(folder, document_set):
         yield from read_lines(path, REFERRALS.names)

@@ -29,7 +29,7 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import read_all, read_lines, read_table, write_table
+from lc_assets.builds.tables import Line, read_all, read_lines, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.formats.lists.word_lists import digest_of_words
 from lc_assets.packing.lengths import bucket_of
@@ -166,9 +166,9 @@ def paper_figures(
     return [None, *known.get(group, [None] * (len(edges) + 1))]
 
 
-def densities_of(folder: Path, edges: Sequence[int]) -> list[dict[str, Any]]:
+def densities_of(folder: Path, edges: Sequence[int]) -> list[Line]:
     """Lines of the table of means: set, group, kind, bucket."""
-    lines: list[dict[str, Any]] = []
+    lines: list[Line] = []
     for document_set in SETS:
         table = read_all(referral_files(folder, document_set), REFERRALS, ["n_tokens", *KINDS])
         n_tokens = np.asarray(table["n_tokens"])

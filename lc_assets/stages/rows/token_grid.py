@@ -34,7 +34,7 @@ from lc_assets.builds.stage import (
     StagingFolder,
 )
 from lc_assets.builds.table_checks import table_failures
-from lc_assets.builds.tables import ROWS, read_table, write_table
+from lc_assets.builds.tables import ROWS, Line, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.arrays.grid import (
@@ -193,7 +193,7 @@ def of_split(rows: pa.Table, split: str) -> pa.Table:
     return rows.filter(pc.equal(rows["split"], split))
 
 
-def decoded_rows(grid: Published, tokenizer: str, *, n_rows: int) -> list[dict[str, Any]]:
+def decoded_rows(grid: Published, tokenizer: str, *, n_rows: int) -> list[Line]:
     """The beginnings of the first training rows as text, each with its document."""
     plan = rows_of(grid.folder, "train", ["url", "shift", "n_tokens", "id"])
     lines = plan.slice(0, n_rows).to_pylist()

@@ -8,7 +8,7 @@ from typing import Any
 
 from lc_assets.builds.showing import Markdown, Passages, Plot, Shown, Table, inline, plot_of
 from lc_assets.builds.stage import BuildContext, Built
-from lc_assets.builds.tables import read_lines, read_table
+from lc_assets.builds.tables import Line, read_lines, read_table
 from lc_assets.stages.links import html_index as indexing, page_links as linking
 from lc_assets.stages.longpack import link_claims as claiming, longpack_documents as longpack
 from lc_assets.stages.longpack.page_index import beside_the_paper, lengths_of, roots_tried
@@ -27,7 +27,7 @@ from lc_assets.stages.shown.documents import SHOWN_LINES, passage
 SHOWN_DOCUMENTS = 4
 
 
-def _first_lines(paths: Iterable[Path]) -> list[dict[str, Any]]:
+def _first_lines(paths: Iterable[Path]) -> list[Line]:
     return list(islice((line for path in paths for line in read_lines(path)), SHOWN_LINES))
 
 

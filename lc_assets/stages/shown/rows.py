@@ -1,13 +1,11 @@
 """What stages of tokens and rows show: token documents, grids, packed rows, Megatron, mixes."""
 
-from typing import Any
-
 import numpy as np
 
 from lc_assets.builds.checks import documents_files
 from lc_assets.builds.showing import Markdown, Plot, Shown, Table, plot_of
 from lc_assets.builds.stage import BuildContext, Built
-from lc_assets.builds.tables import TOKENIZED, read_all
+from lc_assets.builds.tables import TOKENIZED, Line, read_all
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.formats.tokenizers.named import text_of
@@ -176,7 +174,7 @@ def blended_mix(context: BuildContext, built: Built) -> Shown:
     )
 
 
-def _first_pieces(packed: Published, tokenizer: str) -> list[dict[str, Any]]:
+def _first_pieces(packed: Published, tokenizer: str) -> list[Line]:
     """How the pieces of the first packed training rows begin, as text; a line per piece."""
     reader, found = GridReader(packed.folder / "train.zarr"), []
     for row in range(min(SHOWN_ROWS, reader.n_rows)):

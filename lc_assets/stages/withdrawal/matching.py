@@ -34,7 +34,7 @@ from lc_assets.builds.checks import DROPPED_SUFFIX, dropped_files
 from lc_assets.builds.lookups import KeyedTable, ScannedTable
 from lc_assets.builds.recipe import Recipe
 from lc_assets.builds.settings.common import WithdrawalSettings
-from lc_assets.builds.tables import REMEMBERED
+from lc_assets.builds.tables import REMEMBERED, Line
 from lc_assets.formats.lists.withdrawal_lists import COLUMNS, Withdrawal, entries_of
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
@@ -60,7 +60,6 @@ MOST_OF_DOMAIN = 4096
 DIGESTS_AT_ONCE = 1 << 14
 """Digests that are looked up at once, as Python strings."""
 
-Line = dict[str, Any]
 Tables = Sequence[KeyedTable | ScannedTable]
 NearCopies = Callable[[Iterable[Line]], Mapping[str, tuple[float, str]]]
 """Filtered documents that are near duplicates of some, as `paired_copies` returns them."""

@@ -4,8 +4,8 @@ was withdrawn, afterwards. Nothing is built or written.
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any
 
+from lc_assets.builds.tables import Line
 from lc_assets.lake.lake import Lake
 from lc_assets.stages.catalogue import STAGES
 from lc_assets.stages.deduplication import removals
@@ -19,7 +19,6 @@ from lc_assets.vocabulary import parse_document_id
 
 COLUMNS = ("date", "reason", "documents", *HOWS, "still served")
 """Of the report."""
-Line = dict[str, Any]
 
 
 def affected_by(lake: Lake, lines: Sequence[Line]) -> dict[str, int]:

@@ -14,7 +14,6 @@ import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from lc_assets import arrow_compute as pc
 from lc_assets.builds.lookups import lines_where
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.stage import BuildContext, StagingFolder
-from lc_assets.builds.tables import read_lines
+from lc_assets.builds.tables import Line, read_lines
 from lc_assets.errors import CorruptFile, Mismatch
 from lc_assets.formats.arrays.npy import read_npy
 from lc_assets.formats.corpora.containers import Unread
@@ -41,8 +40,6 @@ from lc_assets.text.duplicates.sketches import index_sketches, sketch
 from lc_assets.text.links.addresses import values_of
 from lc_assets.text.rules.models import NO_MODELS
 from lc_assets.vocabulary import Shard, parse_document_id
-
-Line = dict[str, Any]
 
 
 def paired_copies(

@@ -7,7 +7,6 @@ only, so rewording them rebuilds nothing.
 """
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -21,7 +20,7 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import WITHDRAWN, read_table, write_table
+from lc_assets.builds.tables import WITHDRAWN, Line, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.versions import Published
@@ -47,9 +46,9 @@ def part_of(withdrawn: Published, snapshot: str) -> pa.Table:
     return table.filter(pc.starts_with(table["id"], f"{snapshot}/")).cast(WITHDRAWALS)
 
 
-def withdrawals_in(folder: Path) -> list[dict[str, Any]]:
+def withdrawals_in(folder: Path) -> list[Line]:
     """The withdrawn documents of a published version."""
-    lines: list[dict[str, Any]] = read_table(folder / TABLE, COLUMNS).to_pylist()
+    lines: list[Line] = read_table(folder / TABLE, COLUMNS).to_pylist()
     return lines
 
 

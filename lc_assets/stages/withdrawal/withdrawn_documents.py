@@ -37,7 +37,7 @@ from lc_assets.builds.stage import (
     Stage,
     StagingFolder,
 )
-from lc_assets.builds.tables import WITHDRAWN, read_table, write_table
+from lc_assets.builds.tables import WITHDRAWN, Line, read_table, write_table
 from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch, NotPublished, Unreachable
 from lc_assets.formats.lists.withdrawal_lists import Withdrawal, entries_of
@@ -45,7 +45,7 @@ from lc_assets.lake.digests import digest_of
 from lc_assets.lake.lake import GLOBAL
 from lc_assets.lake.versions import Published
 from lc_assets.stages.documents.document_keys import documents_of
-from lc_assets.stages.withdrawal.matching import Found, Line, resolve
+from lc_assets.stages.withdrawal.matching import Found, resolve
 from lc_assets.stages.withdrawal.remembering import (
     HOWS,
     LISTED,

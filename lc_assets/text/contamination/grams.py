@@ -22,6 +22,7 @@ from typing import Annotated
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from lc_assets.arrays import Array, Bytes, Int32s, Int64s, UInt32s, UInt64s
 from lc_assets.errors import Mismatch
@@ -41,9 +42,9 @@ class GramSettings(msgspec.Struct, frozen=True, kw_only=True):
         seed: of the hashes; another one is needed only after a collision.
     """
 
-    ngram: Annotated[int, msgspec.Meta(ge=1, le=64)] = 13
-    min_words: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
-    sample: Annotated[int, msgspec.Meta(ge=1)] = 1
+    ngram: Annotated[int, Meta(ge=1, le=64)] = 13
+    min_words: Annotated[int, Meta(ge=1, le=64)] = 8
+    sample: Annotated[int, Meta(ge=1)] = 1
     seed: int = 0
 
 

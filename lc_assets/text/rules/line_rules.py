@@ -21,6 +21,7 @@ from typing import Annotated
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from lc_assets.errors import BadInput, known_names
 from lc_assets.records import frozen
@@ -69,13 +70,13 @@ class LineRules(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     broken: bool = True
-    most_uppercase: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    most_uppercase: Annotated[float, Meta(ge=0)] | None = None
     numeric: bool = False
     counters: bool = False
-    longest_word: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    longest_word: Annotated[int, Meta(ge=0)] | None = None
     citations: bool = False
-    end_marks: tuple[Annotated[str, msgspec.Meta(min_length=1)], ...] = ()
-    fewest_words: Annotated[int, msgspec.Meta(ge=0)] = 0
+    end_marks: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
+    fewest_words: Annotated[int, Meta(ge=0)] = 0
     blank_lines: bool = True
     condemned: tuple[tuple[str, str], ...] = ()
     phrases: tuple[tuple[str, str], ...] = ()
