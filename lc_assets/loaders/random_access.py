@@ -63,7 +63,7 @@ class RowRecords:
         """
         self.is_batched = batch_rows is not None
         at_once = _READ_AT_ONCE if self.is_batched else 8 * _READ_AT_ONCE
-        how: WalkOptions = {"prefetch": at_once, **options}
+        how: WalkOptions = {"prefetch": at_once, "threads": at_once, **options}  # Grain's threads
         self.loader = data.loader(batch_rows=batch_rows or 1, context_tokens=context_tokens, **how)
 
     def __len__(self) -> int:

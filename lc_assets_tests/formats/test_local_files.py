@@ -77,6 +77,15 @@ def test_only_the_file_that_was_read_last_is_open(folder):
     assert read(copy, "b") == [b"b", b"file"]
 
 
+def test_a_file_is_closed_at_the_end_of_the_program(folder, monkeypatch):
+    """When modules may be empty already, as where threads of Grain hold a loader."""
+    files = LocalFiles(folder)
+    read(files)
+    monkeypatch.setattr("lc_assets.formats.arrays.files.os", None)
+    del files
+    assert opened_in(folder) == []
+
+
 def opened_in(folder):
     """Names of the files below a folder that this process has open."""
     links = [path.readlink() for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]

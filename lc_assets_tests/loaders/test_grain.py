@@ -12,6 +12,7 @@ from lc_assets.loaders.data_sets import DataSet
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PackedLoader, PackedRows
 from lc_assets.loaders.random_access import RowRecords
+from lc_assets.loaders.stepping import ahead
 from lc_assets_tests.grid_builders import write_grid
 
 
@@ -80,15 +81,21 @@ def test_a_state_of_batches_is_that_of_any_number_of_ranks(grain, packed):
     assert sorted(seen) == sorted(packed.rows.read(slice(0, 48), slice(0, 16)).tolist())
 
 
-def test_threads_that_read_batches_decode_a_chunk_once(grain, tmp_path):
+@pytest.mark.parametrize("reads", ["Grain", "any program"])
+def test_threads_that_read_batches_decode_a_chunk_once(request, tmp_path, reads):
     """As MaxText's iterator does; with room for one row of chunks they decoded three times."""
     rows = np.random.default_rng(0).integers(0, 50_257, (512, 64)).astype(np.uint16)
     data = lc_assets.open(write_grid(tmp_path / "train.zarr", rows, inner_tokens=8))
     records = RowRecords(data, context_tokens=8)
     assert data.rows.cache.max_bytes <= 4 * 64 * (1 + 8) * 2
-    read = grain.ReadOptions(num_threads=16, prefetch_buffer_size=16)
-    batches = grain.MapDataset.source(records).batch(8).to_iter_dataset(read)
-    assert sum(len(found["targets"]) for found in batches) == 512 * 8
+    if reads == "Grain":
+        grain = request.getfixturevalue("grain")
+        read = grain.ReadOptions(num_threads=16, prefetch_buffer_size=16)
+        batches = grain.MapDataset.source(records).batch(8).to_iter_dataset(read)
+        assert sum(len(found["targets"]) for found in batches) == 512 * 8
+    else:
+        found = ahead(records.__getitem__, range(len(records)), n_ahead=16, threads=16)
+        assert len(list(found)) == 512 * 8
     assert data.rows.cache.misses == 8 * 8
 
 

@@ -8,7 +8,7 @@ configurations.
 import numpy as np
 import pytest
 
-from lc_assets.mixing import gpt_index
+from lc_assets.mixing import shuffling
 from lc_assets.mixing.blending import blend, blend_all, normalise
 from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets_tests.megatron_peer import Peer, digest, interpreter
@@ -31,7 +31,7 @@ def megatron(request):
 @pytest.fixture(params=["numpy", "compiled"])
 def way(request, monkeypatch):
     """Both ways of shuffling."""
-    monkeypatch.setattr(gpt_index, "COMPILED_FROM", 0 if request.param == "compiled" else 10**18)
+    monkeypatch.setattr(shuffling, "COMPILED_FROM", 0 if request.param == "compiled" else 10**18)
 
 
 def random_case(rng):

@@ -131,6 +131,8 @@ class LocalFiles:
 class _Opened:
     """An open file, closed when nothing refers to it: another thread may still read it."""
 
+    _close = staticmethod(os.close)  # at the program's end, modules may be empty already
+
     def __init__(self, path: str, descriptor: int) -> None:
         self.path, self.descriptor = path, descriptor
         self._n_names = os.fstat(descriptor).st_nlink
@@ -140,7 +142,7 @@ class _Opened:
         return 0 < os.fstat(self.descriptor).st_nlink == self._n_names
 
     def __del__(self) -> None:
-        os.close(self.descriptor)
+        self._close(self.descriptor)
 
 
 def _missing(error: OSError) -> OSError:
