@@ -141,20 +141,20 @@ class Upstream:
         return UpstreamFile(path, n_bytes, self._identity(path, info, trust_times, expected))
 
     def below(self, folder: str) -> list[str] | None:
-        """Paths of all files below a folder, sorted; none when it does not exist; None for web
-        servers, which have no folders.
-
-        Hidden files are left out. Buckets are listed, too.
+        """Paths of all files below a folder, sorted, without hidden ones; none when it does not
+        exist; None for web servers, which have no folders. Buckets are listed, too.
 
         Raises:
             Unreachable: when the upstream itself cannot be reached.
+            PermissionError: when a folder on disk may not be read; fsspec would leave it out.
         """
         if self._is_a_web_server:
             return None
         files, stem = self._place
+        find = _files_below if "file" in self._protocols else files.find
         try:
             with transport_errors_as_unreachable(f"{self.root}/{folder}"):
-                found = files.find(f"{stem}{folder}")
+                found = find(f"{stem}{folder}")
         except FileNotFoundError:
             return []
         paths = sorted(path.removeprefix(stem) for path in found if path.startswith(stem))
@@ -293,6 +293,17 @@ class Upstream:
         identity = f"sha256:{sha256.hexdigest()}"
         _CRC32[identity] = crc32
         return identity
+
+
+def _files_below(top: str) -> Iterator[str]:
+    """Looked for when they are asked for; a folder that may not be read is an error."""
+
+    def refuse(error: OSError) -> None:
+        if isinstance(error, PermissionError):
+            raise error
+
+    for folder, _, names in os.walk(top, onerror=refuse):
+        yield from (f"{folder.rstrip('/')}/{name}" for name in names)
 
 
 def _walked(top: str, below: str = "") -> Iterator[tuple[str, str]]:

@@ -128,3 +128,17 @@ def test_a_lake_that_a_group_may_write_to(lc, lake_of):
     with acting_as(MAKER, GROUP, 0o002):
         assert lc("verify", lake).code == 0
         assert lc("plan", "--lake", lake).code == 0
+
+
+@pytest.mark.parametrize("closed", ["texts", "texts/part"])
+def test_documents_that_may_not_be_read_are_not_left_out(lc, lake_of, closed):
+    """Neither all of them nor those of one folder."""
+    folder = lake_of(0o022).parent
+    (folder / "texts/part").mkdir(parents=True, exist_ok=True)
+    for name in ("texts/a.txt", "texts/part/b.txt"):
+        (folder / name).write_text("Some words of a text.")
+    words = ("build", "--source", "{folder}/texts", "--lake", "{lake}", "--to", "raw_snapshot")
+    (folder / closed).chmod(0o700)
+    said = run(lc, folder / "theirs", words, OTHER_GROUP)
+    (folder / closed).chmod(0o755)
+    assert_refused(said, folder / closed)
