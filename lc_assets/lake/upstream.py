@@ -296,8 +296,6 @@ class Upstream:
 
 
 def _files_below(top: str) -> Iterator[str]:
-    """Looked for when they are asked for; a folder that may not be read is an error."""
-
     def refuse(error: OSError) -> None:
         if isinstance(error, PermissionError):
             raise error
