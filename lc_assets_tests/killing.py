@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from lc_assets.builds.stage import BuildContext
 from lc_assets_tests.builders import recipe_file
@@ -29,7 +29,7 @@ from lc_assets.lake.upstream import Upstream
 gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
 flushes, really = 0, os.fsync
 
-def build(lake, upstream, crawl, recipe, stage, key, kill_at):
+def build(lake, upstream, crawl, recipe, stage, key, kill_at, following):
     def counting(descriptor):
         global flushes
         flushes += 1
@@ -39,7 +39,8 @@ def build(lake, upstream, crawl, recipe, stage, key, kill_at):
 
     os.fsync = counting
     places = {"lake": Lake(Path(lake)), "upstream": Upstream(upstream), "crawl": Upstream(crawl) if crawl else None}
-    context = BuildContext(**places, recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
+    following = tuple(map(stage_named, following))
+    context = BuildContext(**places, recipe=read_recipe(Path(recipe)), executor=LocalExecutor(), following=following)
     stage_named(stage).build(context, key)
 
 for line in sys.stdin:
@@ -63,11 +64,12 @@ class Killer:
     def __init__(self, context: BuildContext) -> None:
         path = recipe_file(context.lake.root.parent / "killed.toml", context.recipe)
         crawl = context.crawl.root if context.crawl else ""
-        self._asked = {
+        self._asked: dict[str, Any] = {
             "lake": str(context.lake.root),
             "upstream": context.upstream.root,
             "crawl": crawl,
             "recipe": str(path),
+            "following": [stage.name for stage in context.following],
         }
         command = [sys.executable, "-c", FORKING]
         self._process = subprocess.Popen(

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from lc_assets.builds.ahead import making_ahead
 from lc_assets.builds.metering import Spent, metered
 from lc_assets.builds.sharding import ShardRecord, Shards, write_records
 from lc_assets.builds.stage import BuildContext, StagingFolder
@@ -32,8 +33,10 @@ from lc_assets.records import frozen, record
 
 LOGGER = logging.getLogger("lc_assets.shards")
 
-How = Literal["computed", "reused", "resumed"]
-"""``reused`` from an older version; ``resumed``: computed by a killed attempt at this version."""
+How = Literal["computed", "reused", "resumed", "ahead"]
+"""``reused`` from an older version; ``resumed``: computed by a killed attempt at this version;
+``ahead``: while what it is made of was written (`lc_assets.builds.ahead`).
+"""
 
 
 class ShardOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,17 +117,17 @@ class ShardRun:
             finished = [done for _, done in self._computed(function, tasks, what)]
             self.staging.facts.update((fact.path, fact) for done in finished for fact in done.files)
             return Counts.total([done.counts for done in finished])
+        meter = self.staging.meter
+        before = meter.shards_reused
         left = self._reuse(self.staging.shards, tasks, what)
         for task, done in self._computed(function, left, what):
             self._record(self.staging.shards, task.name, done)
         write_records(self.staging.folder, self.records)
-        n_reused = len(tasks) - len(left)
-        self.staging.meter.shards_reused += n_reused
-        if n_reused:
+        if n_reused := meter.shards_reused - before:
             made = self.staging.fingerprint
             self.context.say(
-                f"{made.stage}/{made.key}: {len(left):,} of {len(tasks):,} shards computed, "
-                f"{n_reused:,} reused unchanged"
+                f"{made.stage}/{made.key}: {len(tasks) - n_reused:,} of {len(tasks):,} shards "
+                f"computed, {n_reused:,} reused unchanged"
             )
         return Counts.total([record.counts for record in self.records])
 
@@ -152,18 +155,20 @@ class ShardRun:
         if not known:
             return list(tasks)
         patterns = [f"*{suffix}" for suffix in shards.suffixes]
-        folders = {old.version.home: old.version.only(*patterns) for old in known.values()}
+        folders = {old.home: old.version.only(*patterns) for old in known.values() if old.version}
         links = [
-            ReuseTask(folders[old.version.home], self.staging.folder, old.record)
+            ReuseTask(folders.get(old.home, old.home), self.staging.folder, old.record)
             for old in known.values()
         ]
         reused = set()
         for link, done in self.context.executor.run(reuse, links, what=f"{what}, reused"):
             if done is None:
                 continue
-            name = link.record.shard
+            name, version = link.record.shard, known[link.record.shard].version
             reused.add(name)
-            self._log(name, "reused", done, of=known[name].version.version)
+            self.staging.meter.shards_reused += version is not None
+            self.staging.meter.shards_computed += version is None
+            self._log(name, *(("reused", done, version.version) if version else ("ahead", done)))
             self._record(shards, name, done)
         flush(self.staging.folder)
         return [task for task in tasks if task.name not in reused]
@@ -214,16 +219,18 @@ def compute(function: Callable[[Any], Counts], suffixes: Sequence[str], task: An
             if all(fact_of(task.folder, fact.path) == fact for fact in files):
                 return counts, files
         token = PUBLISHED.set([task.folder / name for name in names])
-        try:
-            counts = function(task)
-            files = tuple(
-                fact_of(task.folder, path.relative_to(task.folder).as_posix())
-                for path in dict.fromkeys(PUBLISHED.get())
-                if path.is_relative_to(task.folder) and path.is_file()  # not of another lake's task
-            )
-        finally:
-            PUBLISHED.reset(token)
-        publish_bytes(_memo(task), encode_json((counts, files)))
+        with making_ahead(getattr(task, "ahead", None)) as finish_ahead:
+            try:
+                counts = function(task)
+                files = tuple(
+                    fact_of(task.folder, path.relative_to(task.folder).as_posix())
+                    for path in dict.fromkeys(PUBLISHED.get())
+                    if path.is_relative_to(task.folder) and path.is_file()  # not of another lake's
+                )
+            finally:
+                PUBLISHED.reset(token)
+            publish_bytes(_memo(task), encode_json((counts, files)))
+            finish_ahead(files)
         return counts, files
 
     names = [f"{task.name}{suffix}" for suffix in suffixes]

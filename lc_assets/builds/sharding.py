@@ -6,10 +6,11 @@ inputs. ``shards.jsonl`` of a version lists each shard's fingerprint, counts and
 version reuses the files where the fingerprint is the same (docs/decisions.md, 0009).
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,10 +18,13 @@ from lc_assets.counts import Counts
 from lc_assets.errors import UNDECODABLE, CorruptFile, LcError
 from lc_assets.lake.digests import FileFact, digest_of, is_unchanged, matching
 from lc_assets.lake.partition import Partition
-from lc_assets.lake.receipts import Fingerprint
+from lc_assets.lake.receipts import AHEAD, Fingerprint, decode_json, encode_json
 from lc_assets.lake.versions import Published
-from lc_assets.publishing import publish_bytes
+from lc_assets.publishing import finished, publish_bytes
 from lc_assets.records import frozen, record
+
+if TYPE_CHECKING:
+    from lc_assets.builds.ahead import Ahead
 
 SHARDS_FILE = "shards.jsonl"
 
@@ -53,11 +57,15 @@ class Sharding:
             shard.
         suffixes: of the names of a shard's files, after the shard's name; some may be missing.
         idle: whether these settings make a version without shards.
+        ahead: from the context, a version of another stage that is to be written, and this
+            version's fingerprint without inputs: which shards can be made ahead in a folder, by
+            their names (`lc_assets.builds.ahead`).
     """
 
     reads: Callable[[Mapping[str, Published], str], dict[str, Reads]]
     suffixes: tuple[str, ...]
     idle: Callable[[Mapping[str, Any]], bool] = lambda _params: False
+    ahead: Callable[..., "dict[str, Ahead]"] | None = None
 
 
 class ShardRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,10 +86,11 @@ class ShardRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 @frozen
 class Older:
-    """A finished shard of an older version."""
+    """A finished shard in a folder: of an older version, or of none, if it was made ahead."""
 
-    version: Published
+    home: Path
     record: ShardRecord
+    version: Published | None = None
 
 
 @record
@@ -197,5 +206,20 @@ def _older(made_of: Mapping[str, str], partition: Partition) -> dict[str, Older]
         records = records_of(version)
         for name in made_of.keys() & records.keys() - found.keys():
             if records[name].made_of == made_of[name]:
-                found[name] = Older(version, records[name])
+                found[name] = Older(version.home, records[name], version)
+    return _made_ahead(made_of, partition.folder / AHEAD) | found
+
+
+def record_ahead(folder: Path, made: ShardRecord) -> None:
+    """Publish the record of a shard that was made ahead in a folder."""
+    publish_bytes(folder / f"{made.shard}.json", encode_json(made))
+
+
+def _made_ahead(made_of: Mapping[str, str], folder: Path) -> dict[str, Older]:
+    found: dict[str, Older] = {}
+    for path in finished(folder.glob("*.json")):
+        with contextlib.suppress(CorruptFile):
+            made = decode_json(path, ShardRecord)
+            if made_of.get(made.shard) == made.made_of:
+                found[made.shard] = Older(folder, made)
     return found

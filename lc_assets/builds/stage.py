@@ -31,7 +31,8 @@ class BuildContext:
     """The build context: lake, upstream, recipe and executor.
 
     ``crawl`` is the location of the crawl's archives; ``say`` gets messages about the unexpected;
-    a trial is reported nowhere; in the contexts ``also`` the same is built next, and may be begun.
+    a trial is reported nowhere; in the contexts ``also`` the same is built next, and may be begun;
+    the stages ``following`` are built next.
     """
 
     lake: Lake
@@ -42,6 +43,7 @@ class BuildContext:
     say: Callable[[str], object] = lambda _words: None
     is_trial: bool = False
     also: tuple["BuildContext", ...] = ()
+    following: tuple["Stage", ...] = ()
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """Writing a table line by line, or by columns, in row groups of bounded size."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ GROUP_BYTES = 32 << 20
 
 LINE_BYTES = 256
 """Of memory, about, that a line without a text takes."""
+
+
+Watch = Callable[[pa.Table], None]
+WATCHER: ContextVar[Callable[[Path], Watch | None] | None] = ContextVar("WATCHER", default=None)
+"""Says of the path of a table that is begun what gets its row groups too, if anything."""
 
 
 class TableWriter:
@@ -40,6 +46,8 @@ class TableWriter:
         how = {"write_statistics": False} | (pages if len(others) < len(schema.names) else {})
         self._writer = pq.ParquetWriter(path, schema, compression=compression, **how)
         self._group_bytes = group_bytes
+        watcher = WATCHER.get()
+        self._watch = watcher(path) if watcher else None
         self._names: list[str] = schema.names
         self._columns: list[list[Any]] = [[] for _ in schema]
         self._n_bytes = 0
@@ -74,7 +82,7 @@ class TableWriter:
     def write(self, table: pa.Table) -> None:
         """Write many lines at once, after those added so far, as a row group of their own."""
         self._flush()
-        self._writer.write_table(table)
+        self._write(table)
 
     def close(self) -> None:
         """Write the remaining rows and the footer."""
@@ -86,7 +94,12 @@ class TableWriter:
             columns, self._columns = self._columns[::-1], [[] for _ in self._schema]
             self._n_bytes = 0
             arrays = [_array(columns.pop(), field.type) for field in self._schema]
-            self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+            self._write(pa.Table.from_arrays(arrays, schema=self._schema))
+
+    def _write(self, table: pa.Table) -> None:
+        self._writer.write_table(table)
+        if self._watch is not None:
+            self._watch(table)
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:

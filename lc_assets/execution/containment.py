@@ -92,6 +92,17 @@ def at_documents(numbers: Sequence[int]) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
+@contextlib.contextmanager
+def unattributed() -> Iterator[None]:
+    """Attribute the loss of the worker to no document within the block."""
+    number, last = _HERE.cell[0], _HERE.cell[2]
+    at_document(_NO_DOCUMENT)
+    try:
+        yield
+    finally:
+        at_document(number, last)
+
+
 # A class: takes half the time of a generator's context manager.
 class processing:  # noqa: N801
     """State that a document is being processed; yields the reason to skip it, or "".

@@ -29,6 +29,8 @@ Checked = TypeVar("Checked", bound=Struct)
 RECEIPT = "receipt.json"
 SCRATCH = ".scratch"
 """Folder in a version while it is built; part of no digest (`lc_assets.lake.staging`)."""
+AHEAD = "ahead"
+"""Folder in a partition with shards of a version to come (`lc_assets.builds.ahead`)."""
 NOT_COUNTED = (RECEIPT, SCRATCH)
 SHA256_DIGITS = 64
 SHOWN_CHARS = 80

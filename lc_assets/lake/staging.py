@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from lc_assets.errors import LcError
 from lc_assets.foreign_errors import os_errors_as_lc_errors
-from lc_assets.lake.receipts import SCRATCH, Receipt
+from lc_assets.lake.receipts import AHEAD, SCRATCH, Receipt
 from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.publishing import (
     BUSY_SECONDS,
@@ -97,12 +97,14 @@ class Publication:
         rejected = self.partition.rejected_folder(self.version)
         shutil.rmtree(rejected, ignore_errors=True)
         self.folder.rename(rejected)
+        shutil.rmtree(self.partition.folder / AHEAD, ignore_errors=True)
         return rejected
 
     def publish(self, receipt: Receipt) -> Published:
         """Write the receipt, which finishes the version, and set the pointer to it."""
         published = write_receipt(self.folder, receipt)
         shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
+        shutil.rmtree(self.partition.folder / AHEAD, ignore_errors=True)
         self.partition.point_at(published, after=self.before)
         return published
 

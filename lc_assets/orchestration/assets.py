@@ -8,6 +8,7 @@ warnings block downstream assets in the same run.
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -31,7 +32,7 @@ from lc_assets.orchestration.metadata import (
 from lc_assets.orchestration.resources import BuildContextResource, without_notices
 from lc_assets.orchestration.sensors import observation
 from lc_assets.sources.settings import source_name
-from lc_assets.stages.catalogue import needed_by, stage_named
+from lc_assets.stages.catalogue import NAMES, needed_by, stage_named
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.shown import shown
 from lc_assets.stages.withdrawal.contents import (
@@ -121,10 +122,16 @@ def asset_of(
                 context.get_step_execution_context().wipe_input_asset_version_info(
                     dg.AssetKey(name)
                 )
-            built = stage.build(opened, key)
+            built = stage.build(replace(opened, following=_selected(context)), key)
             return result_of(stage, built, shown(stage, opened, built), state=state)
 
     return materialize
+
+
+def _selected(context: dg.AssetExecutionContext) -> tuple[Stage, ...]:
+    """The stages whose assets are materialized in the same run."""
+    names = {key.path[-1] for key in context.job_def.asset_layer.executable_asset_keys}
+    return tuple(stage_named(name) for name in NAMES if name in names)
 
 
 def _freshness(recipe: Recipe) -> dg.FreshnessPolicy | None:

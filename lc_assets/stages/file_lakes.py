@@ -159,12 +159,15 @@ def build_in_each(contexts: Sequence[BuildContext], target: str) -> list[Version
             require = functools.partial(_require_own_lake, context.lake.root, keys)
             stack.enter_context(context.lake.holding_note(RECIPE_FILE, content, require=require))
         stack.enter_context(interpreted(_is_small(first.recipe)))
-        for stage in (stage_named(name) for name in NAMES if name in needed):
+        stages = [stage_named(name) for name in NAMES if name in needed]
+        for place, stage in enumerate(stages):
+            following = tuple(stages[place + 1 :])
             of_stage = keys if stage.partitioned_by == "snapshot" else (GLOBAL,)
             for number, context in enumerate(contexts):
                 if number == 0 or stage.name == target:
                     also = tuple(contexts[number + 1 :]) if stage.name == target else ()
-                    built = {key: stage.build(replace(context, also=also), key) for key in of_stage}
+                    where = replace(context, also=also, following=following)
+                    built = {key: stage.build(where, key) for key in of_stage}
                 else:
                     built = {
                         key: _adopted(found, context.lake)

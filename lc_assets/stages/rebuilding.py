@@ -8,7 +8,7 @@ unchanged.
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lc_assets.builds.stage import BuildContext, Built
 from lc_assets.errors import CorruptFile, LcError, Mismatch, NotPublished
@@ -88,9 +88,11 @@ def build_run(context: BuildContext, report: Callable[[Plan, Built], object], ru
     Raises:
         PartitionFailed: the first one that cannot be built.
     """
-    for made in run.plans:
+    stages = [stage_named(made.stage) for made in run.plans]
+    for place, made in enumerate(run.plans):
+        following = replace(context, following=tuple(stages[place + 1 :]))
         try:
-            built = stage_named(made.stage).build(context, run.key)
+            built = stages[place].build(following, run.key)
         except LcError as error:
             raise PartitionFailed(made.name, str(error)) from error
         report(made, built)

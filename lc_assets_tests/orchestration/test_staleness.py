@@ -1,5 +1,7 @@
 """Whatever the planner reports as out of date has a warning in Dagster's graph, and nothing else."""
 
+import logging
+
 import dagster as dg
 import msgspec
 import pytest
@@ -112,6 +114,21 @@ def test_a_run_checks_what_it_built(clock):
     assert results == {
         name: name not in expected(clock) for name in ("raw_snapshot", "filtered_documents")
     }
+
+
+def test_a_run_signs_what_it_filters(tmp_path, clock, caplog):
+    """Without reading it again, where both assets are selected."""
+    run = Clockwork(tmp_path / "run", clock.upstream)
+    with caplog.at_level(logging.INFO, "lc_assets.shards"):
+        assert run.materialize(
+            ["raw_snapshot", "filtered_documents", "document_signatures"], OLD
+        ).success
+    found = {
+        (one.outcome.stage, one.outcome.outcome)
+        for one in caplog.records
+        if one.name == "lc_assets.shards"
+    }
+    assert found == {("filtered_documents", "computed"), ("document_signatures", "ahead")}
 
 
 def test_a_recipe_that_cannot_be_read_skips_the_tick(clock):

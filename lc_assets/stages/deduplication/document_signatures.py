@@ -12,13 +12,14 @@ differs, published and computed ones are not comparable, and a check fails.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
+from lc_assets.builds.ahead import Ahead
 from lc_assets.builds.building import run_shards
 from lc_assets.builds.check_runs import by_workers
 from lc_assets.builds.checks import (
@@ -45,6 +46,7 @@ from lc_assets.formats.redpajama.minhash import (
     read_signatures,
     scheme_label_of,
 )
+from lc_assets.lake.receipts import Fingerprint
 from lc_assets.lake.upstream import UpstreamFile
 from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished
@@ -60,6 +62,8 @@ from lc_assets.stages.deduplication.signing import (
     columns_beside,
     sign_shard,
     signatures_of,
+    signing_shard,
+    texts_of,
 )
 from lc_assets.stages.documents.keyed_texts import are_sketched
 from lc_assets.stages.documents.raw_snapshot import read_manifest
@@ -114,26 +118,55 @@ def write_document_signatures(context: BuildContext, staging: StagingFolder) -> 
     Raises:
         Unreachable: when upstream fails after retries.
     """
-    snapshot = staging.key
+    documents = documents_files(staging.own("filtered_documents").folder)
+    tasks = _tasks(context, staging, documents, staging.folder)
+    return run_shards(context, staging, sign_shard, tasks, what=f"sign {staging.key}")
+
+
+def _tasks(
+    context: BuildContext, staging: StagingFolder, documents: Iterable[Path], folder: Path
+) -> list[SignTask]:
+    """A task per table of filtered documents, into a folder."""
     origin, privacy = origin_of(context.recipe), context.recipe.token_documents.privacy
     shingles = shingles_of(context.recipe)
-    sketched = shingles if texts_are_sketched(context.recipe) else None
     are_read = origin == "published_or_computed" and not privacy.replace
-    wanted = _published_files(staging.inputs, snapshot) if are_read else {}
-    tasks = [
+    wanted = _published_files(staging.inputs, staging.key) if are_read else {}
+    return [
         SignTask(
             documents=path,
-            folder=staging.folder,
+            folder=folder,
             upstream=context.upstream,
             published=wanted.get(path.name.removesuffix(DOCUMENTS_SUFFIX)),
             shingles=shingles if origin == "fast" else None,
-            sketched=sketched,
+            sketched=shingles if texts_are_sketched(context.recipe) else None,
             keyed=texts_are_keyed(context.recipe),
             privacy=privacy,
         )
-        for path in documents_files(staging.inputs[f"filtered_documents/{snapshot}"].folder)
+        for path in documents
     ]
-    return run_shards(context, staging, sign_shard, tasks, what=f"sign {snapshot}")
+
+
+def _ahead(
+    context: BuildContext, staging: StagingFolder, made: Fingerprint, folder: Path
+) -> dict[str, Ahead]:
+    """Shards whose documents are about to be filtered, and whose signatures are not published."""
+    if staging.fingerprint.stage != "filtered_documents":
+        return {}
+    files = _published_files(staging.inputs, staging.key)
+    documents = [staging.folder / f"{name}{DOCUMENTS_SUFFIX}" for name in files]
+    return {
+        task.name: Ahead(
+            fingerprint=made,
+            table=task.documents.name,
+            beside=(_signatures_read(files[task.name]),),
+            task=task,
+            files=(f"{task.name}{MINHASH_SUFFIX}",),
+            begin=signing_shard,
+            read=texts_of,
+        )
+        for task in _tasks(context, staging, documents, folder)
+        if task.published is None
+    }
 
 
 def _published_files(
@@ -150,10 +183,12 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     published = _published_files(inputs, key)
     documents = documents_read(inputs[f"filtered_documents/{key}"], DOCUMENTS_SUFFIX)
     for name, read in documents.items():
-        file = published.get(name)
-        signatures = Read("minhash", file.identity, file.n_bytes) if file else Read("minhash", "")
-        found[name] = read, signatures
+        found[name] = read, _signatures_read(published.get(name))
     return found
+
+
+def _signatures_read(file: UpstreamFile | None) -> Read:
+    return Read("minhash", file.identity, file.n_bytes) if file else Read("minhash", "")
 
 
 def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
@@ -256,7 +291,7 @@ STAGE = Stage(
         shard_counts_match,
     ),
     columns=SCHEMA,
-    sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX,)),
+    sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX,), ahead=_ahead),
     job="snapshot_documents",
     write=write_document_signatures,
 )

@@ -6,7 +6,7 @@ A text is normalized once for all of them.
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +14,18 @@ import pyarrow as pa
 
 from lc_assets import arrow_compute as pc
 from lc_assets.arrays import Bytes, Int64s
+from lc_assets.builds.ahead import Making, finished
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, DocumentsTask
 from lc_assets.builds.settings.common import PrivacySettings
 from lc_assets.builds.tables import read_table
 from lc_assets.counts import Counts
-from lc_assets.errors import CorruptFile
+from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.redpajama.minhash import Signatures, SignaturesWriter, read_signatures
 from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.publishing import publish
 from lc_assets.records import record
 from lc_assets.stages.documents.keyed_texts import OF_TEXT, SKETCH, digests_of, sketched
-from lc_assets.stages.tokens.tokenized_text import SomeTexts, read_texts
+from lc_assets.stages.tokens.tokenized_text import SomeTexts, read_texts, texts_in
 from lc_assets.text.duplicates.grams import Hashes
 from lc_assets.text.duplicates.keys import (
     Shingles,
@@ -46,6 +47,10 @@ from lc_assets.vocabulary import parse_document_id
 MINHASH_SUFFIX = ".minhash.parquet"
 TEXT_FACTS = pa.schema({"text_high": "uint64", "text_low": "uint64", "n_chars": "int64"})
 """The halves of a text's key, null where it has no words, and its characters as filtered."""
+READ = ("id", "raw_content")
+"""Columns of filtered documents that are read."""
+MOST_BYTES = 16 << 20
+"""Of a text that is signed while its document is filtered."""
 CHECKED_DOCUMENTS = 4
 """Published signatures of a shard that are computed too; four texts of 100 kB take 20 ms."""
 
@@ -100,6 +105,25 @@ def columns_beside(*, sketched: bool, keyed: bool) -> list[pa.Field]:
 @with_retries
 def sign_shard(task: SignTask) -> Counts:
     """Sign one shard's documents, in their order."""
+    signing = signing_shard(task)
+    next(signing)
+    signing.send(read_texts(task.documents, READ, task.privacy))
+    return finished(signing)
+
+
+def texts_of(task: SignTask, table: pa.Table) -> Iterator[SomeTexts]:
+    """What `signing_shard` takes of some of a shard's documents.
+
+    Raises:
+        BadInput: when a text is too long to be in memory beside what filtering has of it.
+    """
+    if (longest := pc.max(pc.binary_length(table["raw_content"])).as_py()) > MOST_BYTES:
+        raise BadInput(f"{task}: a text of {longest:,} bytes is not signed before it is written")
+    return texts_in(table, READ, task.privacy)
+
+
+def signing_shard(task: SignTask) -> Making:
+    """Sign one shard's documents as they are sent, in their order."""
     counts = Counter({PUBLISHED: 0, COMPUTED: 0, TOO_SHORT: 0, BROKEN: 0, CHECKED: 0, DIFFERENT: 0})
     scheme: MinHashScheme = RPV2 if task.shingles is None else fast_scheme(task.shingles)
     published, shard_id = _published(task, counts), ""
@@ -107,14 +131,17 @@ def sign_shard(task: SignTask) -> Counts:
         publish(task.folder / f"{task.name}{MINHASH_SUFFIX}") as staging,
         contextlib.closing(SignaturesWriter(staging, scheme.label, task.beside)) as writer,
     ):
-        for texts in read_texts(task.documents, ["id", "raw_content"], task.privacy):
-            ids: list[str] = texts.lines["id"].to_pylist()
-            shard_id = shard_id or _shard_id(ids[0])
-            normalized = normalized_each(*texts.tokenized)
-            made, hashes = _of_texts(task, texts, normalized)
-            del texts
-            signed = _signed(ids, normalized, scheme, hashes, published=published, counts=counts)
-            writer.add(signed, shard_id, [made[field.name] for field in task.beside])
+        while (found := (yield)) is not None:
+            for texts in found:
+                ids: list[str] = texts.lines["id"].to_pylist()
+                shard_id = shard_id or _shard_id(ids[0])
+                normalized = normalized_each(*texts.tokenized)
+                made, hashes = _of_texts(task, texts, normalized)
+                del texts
+                signed = _signed(
+                    ids, normalized, scheme, hashes, published=published, counts=counts
+                )
+                writer.add(signed, shard_id, [made[field.name] for field in task.beside])
     n_documents = counts[PUBLISHED] + counts[COMPUTED] + counts[TOO_SHORT]
     return Counts(seen=n_documents, kept=n_documents, extra={"shards": 1, **counts})
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Floats
+from lc_assets.builds.ahead import ahead_of
 from lc_assets.builds.building import run_shards
 from lc_assets.builds.checks import (
     DOCUMENTS_SUFFIX,
@@ -97,6 +98,8 @@ def write_filtered_documents(context: BuildContext, staging: StagingFolder) -> C
         for number, task in enumerate(tasks):
             path = stored.folder / f"{task.name}{VALUES_SUFFIX}"
             tasks[number] = replace(task, stored=path if path.is_file() else None)
+    ahead = ahead_of(context, staging)
+    tasks = [replace(task, ahead=ahead.get(task.name)) for task in tasks]
     skips = context.recipe.filtered_documents.killed_documents == "skip"
     function = skipping(filter_shard) if skips else filter_shard
     counts = run_shards(context, staging, function, tasks, what=f"filter {key}")

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
+from lc_assets.builds.ahead import Ahead
 from lc_assets.builds.settings.documents import FilteringSettings
 from lc_assets.builds.sharding import Read, Reads
 from lc_assets.builds.stage import BuildContext, StagingFolder
@@ -85,6 +86,7 @@ class ShardTask:
         order_by: the field that orders documents in packed rows.
         columns: of values that are stored.
         lines: whether RedPajama-V2's own lines of signals are written.
+        ahead: what a later stage makes of its documents while they are written.
     """
 
     upstream: Upstream
@@ -99,6 +101,7 @@ class ShardTask:
     order_by: str = ""
     columns: tuple[str, ...] = ()
     lines: bool = False
+    ahead: Ahead | None = None
 
     @property
     def name(self) -> str:

@@ -91,13 +91,28 @@ def read_texts(
         read = list(dict.fromkeys([*columns, *text_columns(privacy)]))
         require_columns(file.schema_arrow, read, path)
         for places, lines in _lines_of(path, file, read, only):
-            column = in_utf8(lines.select(["raw_content"]), "raw_content")["raw_content"]
-            for start, stop in ranges_together(_utf8_of(column)[1]):
-                for some in at_documents(places[start:stop].tolist()):
-                    found = lines[start:stop][some]
-                    raw = _utf8_of(column[start:stop][some])
-                    tokenized = _tokenized(found, privacy) if privacy.replace else raw
-                    yield SomeTexts(found.select(list(columns)), raw, tokenized)
+            yield from _texts_of(lines, places, columns, privacy)
+
+
+def texts_in(
+    table: pa.Table, columns: Sequence[str], privacy: PrivacySettings
+) -> Iterator[SomeTexts]:
+    """The same of a table in memory."""
+    read = dict.fromkeys([*columns, *text_columns(privacy)])
+    for lines in table.select(list(read)).to_batches():
+        yield from _texts_of(lines, np.full(lines.num_rows, -1), columns, privacy)
+
+
+def _texts_of(
+    lines: pa.RecordBatch, places: Int64s, columns: Sequence[str], privacy: PrivacySettings
+) -> Iterator[SomeTexts]:
+    column = in_utf8(lines.select(["raw_content"]), "raw_content")["raw_content"]
+    for start, stop in ranges_together(_utf8_of(column)[1]):
+        for some in at_documents(places[start:stop].tolist()):
+            found = lines[start:stop][some]
+            raw = _utf8_of(column[start:stop][some])
+            tokenized = _tokenized(found, privacy) if privacy.replace else raw
+            yield SomeTexts(found.select(list(columns)), raw, tokenized)
 
 
 def _lines_of(
