@@ -261,14 +261,14 @@ def _shingles(check_input: CheckInput, ids: set[str]) -> dict[str, tuple[Hashes,
             shards.add(parse_document_id(name)[0])
     for shard in sorted(shards):
         filtered = check_input.inputs.get(f"filtered_documents/{shard.snapshot}")
-        name = f"{shard.name}{DOCUMENTS_SUFFIX}"
-        if filtered is not None and (path := filtered.only(name) / name).is_file():
+        file = f"{shard.name}{DOCUMENTS_SUFFIX}"
+        if filtered is not None and (path := filtered.only(file) / file).is_file():
             only = np.asarray(pc.is_in(read_table(path, ["id"])["id"], pa.array(ids, pa.string())))
             for texts in read_texts(path, ["id"], privacy, only):
                 names = texts.lines["id"].to_pylist()
-                for name, text in zip(names, parts(*texts.tokenized), strict=True):
-                    hashes = shingle_hashes(text.tobytes(), shingles.size, shingles.of)
-                    found[name] = hashes, n_characters(text.tobytes())
+                for name, text in zip(names, map(bytes, parts(*texts.tokenized)), strict=True):
+                    hashes = shingle_hashes(text, shingles.size, shingles.of)
+                    found[name] = hashes, n_characters(text)
     return found
 
 
