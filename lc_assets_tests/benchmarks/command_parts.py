@@ -20,7 +20,7 @@ from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.formats.lists.rule_files import read_rules
 from lc_assets.formats.redpajama.signals import signals_lines
-from lc_assets.formats.tokenizers.gpt2 import gpt2_tokenizer
+from lc_assets.formats.tokenizers.named import tokenizer_of
 from lc_assets.lake.digests import FileFact, crc32_of_file, fact_of
 from lc_assets.publishing import gzipped
 from lc_assets.stages.deduplication.index import BANDS, ROWS
@@ -39,7 +39,7 @@ from lc_assets.text.rules.columns import values_of_each
 from lc_assets.text.rules.models import Offered
 from lc_assets.text.signals.signals import signals_of_each
 from lc_assets.text.texts import Texts, parts, together
-from lc_assets.vocabulary import GPT2_EOT
+from lc_assets.tokens.dtypes import stored_dtype
 from lc_assets_tests.benchmarks.chain_parts import (
     BPE,
     MINHASH,
@@ -110,21 +110,24 @@ def filtered_by_hand(path: Path, out: Path) -> list[FileFact]:
     return _written(columns, out / "texts.parquet", path)
 
 
-def tokenized_by_hand(path: Path, out: Path) -> list[FileFact]:
+def tokenized_by_hand(path: Path, out: Path, names: Sequence[str] = ("gpt2",)) -> list[FileFact]:
     """The same of ``lc tokenize --append-eod``, by which the table is read and verified: ids of its
-    texts, and the digests of texts and files.
+    texts by each tokenizer, and the digests of texts and files.
     """
     facts = filtered_by_hand(path, out)
-    table, ids = out / "texts.parquet", out / "texts.bin"
+    table = out / "texts.parquet"
     assert crc32_of_file(table) == facts[0].crc32
-    texts = pq.read_table(table, columns=["text"], use_threads=False)["text"].combine_chunks()
-    program, end = gpt2_tokenizer()._encoding, np.array([GPT2_EOT], np.uint32)
-    parts, digests = [], []
-    for text in texts.view(pa.binary()).to_pylist():
-        parts += [program.encode(text), end]
-        digests.append(hashlib.sha256(text).hexdigest())
-    ids.write_bytes(np.concatenate(parts).astype("<u2").data)
-    return [*facts, fact_of(out, ids.name)]
+    column = pq.read_table(table, columns=["text"], use_threads=False)["text"].combine_chunks()
+    texts = column.view(pa.binary()).to_pylist()
+    digests = [hashlib.sha256(text).hexdigest() for text in texts]
+    assert len(digests) == len(texts)
+    for number, tokenizer in enumerate(map(tokenizer_of, names)):
+        program, end = tokenizer._encoding, np.array([tokenizer.eot], np.uint32)
+        parts = [part for text in texts for part in (program.encode(text), end)]
+        ids = out / f"texts{number or ''}.bin"
+        ids.write_bytes(np.concatenate(parts).astype(stored_dtype(tokenizer.vocab_size)).data)
+        facts.append(fact_of(out, ids.name))
+    return facts
 
 
 def removed_by_hand(path: Path, out: Path) -> set[frozenset[str]]:

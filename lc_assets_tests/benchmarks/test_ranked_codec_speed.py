@@ -13,6 +13,7 @@ from lc_assets.formats.arrays.ranking import configuration_for
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
+from lc_assets_tests.benchmarks.test_loader_speed import bare_batches
 from lc_assets_tests.benchmarks.timing import by_turns, cpu_seconds
 from lc_assets_tests.benchmarks.token_rows import token_rows
 from lc_assets_tests.grid_builders import write_grid
@@ -150,20 +151,39 @@ def test_candidates(rows, coder):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_loader(tmp_path_factory, rows, coder, shape):
-    """Tokens agree."""
+    """Tokens agree. Beside it, all that batches need of the codec and numpy, without the loader."""
     batch_rows, context_tokens = shape
-    speeds, batches = {}, []
+    own = rows[:, : 8 * 2048] if context_tokens < ROW_TOKENS else rows
+    loaders, codec = {}, RankedCodec(coder)
     for name, one in (("zstd", None), ("ranked", coder)):
         path = tmp_path_factory.mktemp("grid") / "train.zarr"
-        write_grid(path, rows[:, : 8 * 2048] if context_tokens < ROW_TOKENS else rows, coder=one)
-        loader = GridLoader(open_rows(path), batch_rows=batch_rows, context_tokens=context_tokens)
-        seconds, _ = cpu_seconds(
-            lambda _, loader=loader: [loader[step] is None for step in range(len(loader))]
+        write_grid(path, own, coder=one)
+        loaders[name] = GridLoader(
+            open_rows(path), batch_rows=batch_rows, context_tokens=context_tokens
         )
-        speeds[name] = len(loader) * batch_rows * context_tokens / 1e6 / seconds
-        batches.append(loader[len(loader) // 2].targets)
-    np.testing.assert_array_equal(*batches)
-    print(
-        f"\nloader {batch_rows} × {context_tokens:,}: {speeds['ranked']:.0f} M tokens per "
-        f"CPU-second, zstd {speeds['zstd']:.0f}"
+    np.testing.assert_array_equal(
+        *(loader[len(loader) // 2].targets for loader in loaders.values())
     )
+    contents = [
+        codec.encode(np.ascontiguousarray(own[top : top + 64, left : left + 1024]))
+        for left in range(0, own.shape[1], 1024)
+        for top in range(0, N_ROWS, 64)
+    ]
+    path.with_name("frames").write_bytes(b"".join(contents))
+    places = np.cumsum([0, *map(len, contents)]).tolist()
+    works = {
+        name: lambda loader=loader: [loader[step] is None for step in range(len(loader))]
+        for name, loader in loaders.items()
+    } | {
+        "all that batches need": lambda: bare_batches(
+            path.with_name("frames"),
+            places,
+            batch_rows,
+            context_tokens,
+            lambda content: codec.decoded(content, 64 * 1024, np.dtype(np.uint16)),
+        ),
+        "decoding": lambda: [codec.decoded(one, 64 * 1024, rows.dtype) for one in contents],
+    }
+    seconds = by_turns(DECODINGS, works)
+    rates = ", ".join(f"{name} {own.size / 1e6 / took:.0f}" for name, took in seconds.items())
+    print(f"\nloader {batch_rows} × {context_tokens:,}, M tokens per CPU-second: {rates}")

@@ -18,6 +18,7 @@ from lc_assets.api import corpora
 from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.execution import local
 from lc_assets.formats.tokenizers.named import tokenizer_of
+from lc_assets_tests.benchmarks.command_parts import tokenized_by_hand
 from lc_assets_tests.benchmarks.crawl import crawl_texts, prose
 from lc_assets_tests.benchmarks.timing import by_turns
 
@@ -77,6 +78,9 @@ def test_four_vocabularies_cost_little_more_than_two(pages, tmp_path, tokenizers
         for name, names in wanted.items()
     }
     works["encoders"] = lambda: [one.encode(text) for one in encoders for text in contents]
+    for n in (1, len(tokenizers)):
+        by_hand = (pages / "many.jsonl", tmp_path, tokenizers[-n:])
+        works[n] = partial(tokenized_by_hand, *by_hand)
     for work in works.values():  # each word is seen once
         work()
     seconds = by_turns(ROUNDS, works)
@@ -87,6 +91,7 @@ def test_four_vocabularies_cost_little_more_than_two(pages, tmp_path, tokenizers
         f"\nfour vocabularies from one reading ({prose()[0]}): {together / mean:.2f} × the mean of "
         f"each alone, {together / min(net.values()):.2f} × the cheapest, "
         f"{sum(net.values()) / together:.2f} × faster than one after the other; the four encoders "
-        f"alone {seconds['encoders'] / mean:.2f} × the mean"
+        f"alone {seconds['encoders'] / mean:.2f} × the mean; by hand "
+        f"{seconds[len(tokenizers)] / seconds[1]:.2f} × one"
     )
     assert together < 2.5 * mean
