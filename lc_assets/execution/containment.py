@@ -81,6 +81,11 @@ def at_document(number: int, last: int = _NO_DOCUMENT) -> str:
     return _HERE.skips.get(number, "") if _HERE.skips else ""
 
 
+def skipped_of(numbers: range) -> dict[int, str]:
+    """Which of some documents are to be skipped, and why."""
+    return {number: why for number, why in _HERE.skips.items() if why and number in numbers}
+
+
 def at_documents(numbers: Sequence[int]) -> Iterator[slice]:
     """State that documents are being processed together, all that are yielded: one after the other
     where a worker was lost at them before.

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.containers import Unread
+from lc_assets.formats.corpora.containers import ReadingOptions, Unread
 from lc_assets.formats.corpora.reading import corpus_files, read_plain_text
 from lc_assets.randomness import keyed_u64
 from lc_assets.records import frozen
@@ -134,7 +134,7 @@ def texts_of_folder(folder: Path) -> Texts:
     for path in corpus_files([folder], suffixes=SUFFIXES):
         name = path.relative_to(folder)
         shown = name.as_posix().encode("utf-8", "backslashreplace").decode()
-        (found,) = read_plain_text(path, max_document_bytes=MAX_TEXT_BYTES)
+        (found,) = read_plain_text(path, ReadingOptions(max_document_bytes=MAX_TEXT_BYTES))
         if isinstance(found, Unread):
             skipped.setdefault(found.why, []).append(shown)
             continue

@@ -19,15 +19,14 @@ from pathlib import Path
 import msgspec
 
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.formats.corpora.batches import Batch, one_by_one
 from lc_assets.formats.corpora.containers import (
     JSON_LINES,
     PLAIN_JSON_LINES,
-    CorpusDocument,
     ReadingOptions,
-    Unread,
     plain_bytes,
 )
-from lc_assets.formats.corpora.reading import read_corpus
+from lc_assets.formats.corpora.reading import read_batches
 from lc_assets.formats.redpajama.lines import bounded_lines
 from lc_assets.lake.digests import digest_of, short
 from lc_assets.lake.upstream import Upstream
@@ -159,16 +158,15 @@ class FileSource:
         found = {path: marks.get(f"/{path}") for path in paths}
         return short(digest_of([*size, found] if size else found))
 
-    def documents(
+    def batches(
         self, path: str, scratch: Path, fields: frozenset[str] | None = None
-    ) -> Iterator[tuple[int, CorpusDocument | Unread]]:
-        """Documents of one file with their 0-based numbers; a document that cannot be read is
-        replaced by the reason.
+    ) -> Iterator[Batch]:
+        """Documents of one file in order, and those that cannot be read.
 
         Args:
             path: relative to the source's root; may name a range of lines.
             scratch: folder for a local copy of a remote file.
-            fields: of the records, as `lc_assets.formats.corpora.reading.read_corpus` takes them.
+            fields: of the records, as `ReadingOptions` has them.
 
         Raises:
             CorruptFile: when the file is missing or its container is damaged.
@@ -185,9 +183,10 @@ class FileSource:
         )
         with self.local_copy(path, scratch) as file:
             if self.settings.reader:
-                yield from enumerate(plugin("readers", self.settings.reader).load()(file, options))
+                reader = plugin("readers", self.settings.reader).load()
+                yield from one_by_one(reader(file, options))
             else:
-                yield from enumerate(read_corpus(file, **options._asdict()))
+                yield from read_batches(file, options)
 
     @contextlib.contextmanager
     def local_copy(self, path: str, scratch: Path) -> Iterator[Path]:
@@ -321,11 +320,10 @@ def source_of_files(files: Iterable[Path]) -> SourceSettings:
     )
 
 
-def own_id(document: CorpusDocument | Unread, seen: set[str], tag: str, before: str = "") -> str:
+def usable_id(own: str, seen: set[str], tag: str, before: str = "") -> str:
     """A record's own id, if it is valid after ``before`` and unique so far in the file; ``seen`` is
     updated. A document id that begins with the shard's ``tag/``, as in a lake, loses it.
     """
-    own = document.own_id if isinstance(document, CorpusDocument) else ""
     if not own or own in seen:
         return ""
     bare = own.removeprefix(tag)

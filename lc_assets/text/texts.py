@@ -118,7 +118,7 @@ def none_for_nan(values: Iterable[float]) -> list[float | None]:
 
 
 def together(
-    documents: Iterable[Document], n_chars: Callable[[Document], int]
+    documents: Iterable[Document], n_chars: Callable[[Document], int], most: int = CHARS_TOGETHER
 ) -> Iterator[list[Document]]:
     """Split documents into those that are measured together; a long one is alone, and held by the
     caller only.
@@ -130,13 +130,13 @@ def together(
     n_some = 0
     for document in documents:
         n = n_chars(document)
-        if some and (n_some + n > CHARS_TOGETHER or len(some) >= TEXTS_TOGETHER):
+        if some and (n_some + n > most or len(some) >= TEXTS_TOGETHER):
             yield some
             some, n_some = [], 0
         some.append(document)
         del document
         n_some += n
-        if n_some >= CHARS_TOGETHER:
+        if n_some >= most:
             yield some
             some, n_some = [], 0
     if some:

@@ -13,14 +13,16 @@ from hypothesis import example, given, strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import (
+    NO_FIELDS,
     SUFFIXES,
     CorpusDocument,
     Unread,
     write_corpus,
 )
-from lc_assets.formats.corpora.json_lines import KNOWN, document_of, text_lengths
+from lc_assets.formats.corpora.json_lines import KNOWN, text_lengths
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets_tests.memory import added
+from lc_assets_tests.reference.records import document_of
 
 RECORDS = [
     {
@@ -184,27 +186,32 @@ def test_odd_fields_are_named_and_lose_no_document(tmp_path):
 
 
 FIELDS = st.sampled_from((*KNOWN, "other"))
+VALUES = st.text(max_size=3) | st.sampled_from(["7.5", None, True, 0, 7, 2**70, -1.5, ["7"], {}])
 
 
 @given(
-    st.dictionaries(FIELDS, st.text(max_size=3)),
-    FIELDS,
-    st.sampled_from(["", "7.5", None, True, 0, 7, 2**70, -1.5, ["7"], {}]),
+    st.lists(st.dictionaries(FIELDS, VALUES), min_size=1, max_size=4),
     st.sampled_from([None, "url"]),
+    st.sampled_from([None, frozenset[str]()]),
 )
-@example({}, "perplexity", "7.5", None)
-@example({}, "date", 7, None)
-@example({"url": "x"}, "doc_id", 7, "url")
-def test_a_record_is_what_its_decoded_fields_say(tmp_path_factory, fields, name, value, id_field):
-    """Also where all have the types that they should have, which are decoded at once."""
-    fields[name] = value
+@example([{}, {"perplexity": "7.5"}, {"perplexity": 7}, {"perplexity": True}], None, None)
+@example([{"date": 7}, {"date": "d", "date_download": "e"}, {"date_download": None}], None, None)
+@example([{"url": "x", "doc_id": 7}, {"doc_id": 8}, {"url": 0}], "url", None)
+@example([{"id": "", "doc_id": 0}, {"doc_id": ""}, {"id": 0, "doc_id": 1}], None, None)
+def test_documents_are_what_the_fields_of_their_records_say(
+    tmp_path_factory, records, id_field, read_fields
+):
+    """Documents are made together; the reference makes one after the other."""
     path = tmp_path_factory.mktemp("fields") / "a.jsonl"
-    (found,) = read(path, lines_of([fields | {"text": "x"}]), id_field=id_field)
-    rest = msgspec.Raw(json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode())
-    fixed = {"text": "x", "text_field": "text", "place": "a.jsonl/0", "id_field": id_field}
-    expected = document_of(msgspec.json.decode(rest), rest=rest, **fixed)
-    assert msgspec.json.decode(found.rest) == msgspec.json.decode(rest)
-    assert msgspec.structs.replace(found, rest=rest) == expected
+    lines = lines_of([fields | {"text": "x"} for fields in records])
+    found = read(path, lines, id_field=id_field, fields=read_fields)
+    expected = [
+        document_of(fields, "x", place=f"a.jsonl/{number}", id_field=id_field)
+        for number, fields in enumerate(records)
+    ]
+    if read_fields is None:
+        assert [msgspec.json.decode(it.rest) for it in found] == records
+    assert [msgspec.structs.replace(it, rest=NO_FIELDS) for it in found] == expected
 
 
 def test_zero_is_an_id(tmp_path):

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lc_assets.errors import BadInput, LcError
-from lc_assets.formats.corpora.containers import CorpusDocument
 from lc_assets.lake.upstream import Upstream, with_retries
-from lc_assets.sources.files import FileSource, own_id
+from lc_assets.sources.files import FileSource, usable_id
 from lc_assets.sources.opening import file_partitions, file_source, upstream_of
 from lc_assets.sources.settings import SourceSettings, require_sources, source_name
 from lc_assets.vocabulary import Shard, parse_document_id, parse_snapshot, usable_own_id
@@ -105,8 +104,8 @@ def test_a_single_file_is_a_source(tmp_path):
     book = source(tmp_path / "book.txt")
     (shard,) = book.shards(parse_snapshot("web"))
     assert shard == Shard(parse_snapshot("web"), "book")
-    ((line, document),) = book.documents("book.txt", tmp_path / "scratch")
-    assert (line, document.text) == (0, "A long time ago.")
+    (batch,) = book.batches("book.txt", tmp_path / "scratch")
+    assert batch.columns["text"] == ["A long time ago."]
 
 
 def test_a_file_elsewhere_is_copied_while_it_is_read(tmp_path):
@@ -114,8 +113,8 @@ def test_a_file_elsewhere_is_copied_while_it_is_read(tmp_path):
         out.write(b'{"text": "one", "key": 0}\n')
     web = source("memory://corpus", id_field="key")
     (found,) = web.shards(parse_snapshot("web")).values()
-    ((_, document),) = web.documents(found["documents"], tmp_path / "scratch")
-    assert (document.text, document.own_id) == ("one", "0")
+    (batch,) = web.batches(found["documents"], tmp_path / "scratch")
+    assert (batch.columns["text"], batch.columns["own_id"]) == (["one"], ["0"])
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
@@ -190,11 +189,7 @@ def test_document_ids_lead_back_to_shard_and_own_id(own):
 
 def test_an_id_that_was_there_before_is_not_used_again():
     seen = set[str]()
-    documents = [
-        CorpusDocument(id="0", own_id="0", text=""),
-        CorpusDocument(id="0", own_id="0", text=""),
-    ]
-    assert [own_id(document, seen, "books/part-0001/") for document in documents] == ["0", ""]
+    assert [usable_id("0", seen, "books/part-0001/") for _ in range(2)] == ["0", ""]
 
 
 def test_a_document_id_of_the_same_shard_stays():
@@ -206,9 +201,7 @@ def test_a_document_id_of_the_same_shard_stays():
         "books/part-0002/line-17",
         "line-3",
     ]
-    found = [
-        own_id(CorpusDocument(id="", own_id=name, text=""), set(), f"{shard.tag}/") for name in ids
-    ]
+    found = [usable_id(name, set(), f"{shard.tag}/") for name in ids]
     assert found == ["moby-dick", "line-17", "books/part-0002/line-17", ""]
     assert [shard.document_id(name) for name in found[:2]] == ids[:2]
 

@@ -13,7 +13,7 @@ from lc_assets.api import corpora
 from lc_assets.builds.settings.rows import TokenizingSettings
 from lc_assets.errors import BadInput
 from lc_assets.execution.local import LocalExecutor
-from lc_assets.formats.corpora.containers import CorpusDocument
+from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.lake.lake import Lake
 from lc_assets.line_ranges import LinesOfRange, parsed, ranges_of
 from lc_assets.sources.files import FileSource
@@ -134,12 +134,12 @@ def test_documents_of_a_range(tmp_path):
     """With the numbers of their lines in the range; a broken line is named by file and range."""
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a"}\n{"text": "b"}\nnope\n{"text": "d"}\n')
-    read = source(tmp_path).documents("a.jsonl#bytes=14-33", tmp_path / "scratch")
-    found = list(read)
-    assert [number for number, _ in found] == [0, 1]
-    assert isinstance(found[0][1], CorpusDocument)
-    assert found[0][1].text == "b"
-    assert found[1][1].where == f"{path}#bytes=14-33, line 1"
+    (batch,) = source(tmp_path).batches("a.jsonl#bytes=14-33", tmp_path / "scratch")
+    first, second = batch.documents()
+    assert isinstance(first, CorpusDocument)
+    assert first.text == "b"
+    assert isinstance(second, Unread)
+    assert second.where == f"{path}#bytes=14-33, line 1"
 
 
 def test_a_changed_line_changes_its_shard(tmp_path):

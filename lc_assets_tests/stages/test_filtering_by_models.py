@@ -23,7 +23,7 @@ from lc_assets.formats.lists.rule_files import parse_rules, read_rules
 from lc_assets.stages.catalogue import stage_named
 from lc_assets.stages.documents.explaining import explain_in_files
 from lc_assets.stages.documents.filtered_documents import STAGE
-from lc_assets.stages.documents.measuring import models_of, rules_of, with_language
+from lc_assets.stages.documents.measuring import languages_of, models_of, rules_of
 from lc_assets.text.links.addresses import Blocklist, host_of
 from lc_assets.text.rules.columns import values_of
 from lc_assets.text.rules.models import (
@@ -112,11 +112,9 @@ def test_c4_asks_for_the_language_that_a_document_is_said_to_be_in(text, said, b
 
 
 @pytest.mark.parametrize(("said", "found"), [("", "en"), ("deu", "de"), ("fr", "fr")])
-def test_a_document_with_its_language_is_the_one_that_was_read(said, found):
-    """Whose text is released once: a copy's would stay with the original, for all of the writing."""
-    document = CorpusDocument(id="a", text="A long one.", language=said)
-    assert with_language(document, "en", NO_MODELS) is document
-    assert document.language == found
+def test_a_document_is_in_the_language_that_its_record_or_else_its_source_names(said, found):
+    columns = {"text": ["A long one."], "language": [said]}
+    assert languages_of(columns, [0], "en", NO_MODELS) == [found]
 
 
 @given(st.text(max_size=30))

@@ -30,7 +30,11 @@ from lc_assets.vocabulary import Shard
 Quality: TypeAlias = Literal["fast", "high"]
 
 
-class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
+NO_FIELDS = msgspec.Raw(b"{}")
+"""An object of JSON without fields."""
+
+
+class CorpusDocument(msgspec.Struct, frozen=True):
     """A document of a plain corpus.
 
     Attributes:
@@ -58,7 +62,7 @@ class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
     source_domain: str = ""
     date: str = ""
     perplexity: float | None = None
-    rest: msgspec.Raw = msgspec.Raw(b"{}")
+    rest: msgspec.Raw = NO_FIELDS
     text_field: str = "text"
     own_id: str = ""
     odd: tuple[str, ...] = ()
@@ -116,7 +120,18 @@ MAX_DOCUMENT_BYTES = 256 << 20
 
 
 class ReadingOptions(NamedTuple):
-    """How a corpus is read; see `lc_assets.formats.corpora.reading.read_corpus`."""
+    """How a file of documents is read.
+
+    Attributes:
+        text_field: where a record's text is; by default ``raw_content``, ``text`` or ``content``,
+            the first that it has.
+        id_field: where a record's id is; by default ``id`` or ``doc_id``.
+        max_document_bytes: a longer one is not read.
+        quality: of texts out of the pages of a WARC file.
+        lines: of an uncompressed file of JSON lines, the range to read.
+        fields: of ``rest``, those that the caller reads; None, if it may write the records. Lines
+            of JSON are read faster when they are named.
+    """
 
     text_field: str | None = None
     id_field: str | None = None

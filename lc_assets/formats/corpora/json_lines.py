@@ -2,23 +2,25 @@
 
 A line is split once into its fields, which stay undecoded except the text and the few that every
 caller needs. For a caller that names all other fields that it reads, a record is decoded at once,
-which takes half as long; what this refuses is read as any other.
+which takes half as long; what this refuses is read as any other. Documents are made of many records
+together, a column after the other.
 """
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import count, repeat
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, NamedTuple
 
 import msgspec
 
 from lc_assets.errors import CorruptFile
+from lc_assets.formats.corpora.batches import Batch
 from lc_assets.formats.corpora.containers import (
     MAX_DOCUMENT_BYTES,
-    CorpusDocument,
+    NO_FIELDS,
     ReadingOptions,
     Unread,
     as_float,
@@ -26,6 +28,7 @@ from lc_assets.formats.corpora.containers import (
     plain_bytes,
 )
 from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
+from lc_assets.text.texts import together
 
 TEXT_FIELDS = ("raw_content", "text", "content")
 ID_FIELDS = ("id", "doc_id")
@@ -37,6 +40,9 @@ MAX_NESTED = 256
 """Maximum nesting of lists and objects. Deeper records are not read, because a later decoder
 may have less stack.
 """
+
+BATCH_BYTES = 1 << 18
+"""Of lines whose documents are made together."""
 
 PLAIN_BYTES = 1 << 20
 """Length of the longest line that is decoded at once: lists may take 20 times as many bytes."""
@@ -53,7 +59,6 @@ _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _VALUE = msgspec.json.Decoder(Any)
 _VALUES = msgspec.json.Decoder(dict[str, Any])
 _ENCODER = msgspec.json.Encoder()
-_NO_FIELDS = msgspec.Raw(b"{}")
 
 
 def _record(depth: int) -> Any:
@@ -68,21 +73,21 @@ def _record(depth: int) -> Any:
 _PLAIN: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(_record(PLAIN_NESTED))
 
 
-def read_json_lines(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:
+def read_json_lines(path: Path, options: ReadingOptions) -> Iterator[Batch]:
     """Yield the documents of a file of JSON lines, blank ones skipped; see
-    `lc_assets.formats.corpora.reading.read_corpus`.
+    `lc_assets.formats.corpora.reading.read_batches`.
     """
     part = f"#bytes={options.lines[0]}-{options.lines[1]}" if options.lines else ""
-    places, where = f"{name_of_places(path)}{part}", f"{path}{part}"
+    places, where = f"{name_of_places(path)}{part}", f"{path}{part}, line"
     with plain_bytes(path, options.lines) as stream:
-        lines = bounded_lines(stream, options.max_document_bytes)
-        # Without a name here for the line, which would keep its bytes beside the document's.
-        documents = map(_document, lines, count(), repeat(places), repeat(options))
-        for number, found in enumerate(documents):
-            if not isinstance(found, str):
-                yield found
-            elif found != BLANK:
-                yield Unread(id=f"{places}/{number}", where=f"{where}, line {number}", why=found)
+        lines, begin = bounded_lines(stream, options.max_document_bytes), 0
+        for some in together(lines, _n_bytes, most=BATCH_BYTES):
+            begin, n_before = begin + len(some), begin
+            yield batch_of(_records(some, options), n_before, places, where, options.id_field)
+
+
+def _n_bytes(line: bytes | None) -> int:
+    return 0 if line is None else len(line)
 
 
 def text_lengths(path: Path, text_field: str | None) -> Iterator[int]:
@@ -107,84 +112,118 @@ def _text_length(decoder: msgspec.json.Decoder[Any], line: bytes | None) -> int:
     return next((len(text) for text in found if isinstance(text, str)), -1)
 
 
-class Usual(msgspec.Struct):
-    """The fields that every caller needs, of the types that they should have; dates of any."""
+_KINDS: dict[str, frozenset[type]] = {
+    **dict.fromkeys(
+        ("id", "doc_id", "url", "language", "source_domain"), frozenset({str, NoneType})
+    ),
+    "perplexity": frozenset({int, float, bool, NoneType}),
+}
+"""Fields that every caller needs, and the types that they should have."""
 
-    id: str | None = None
-    doc_id: str | None = None
-    url: str | None = None
-    language: str | None = None
-    source_domain: str | None = None
-    perplexity: int | float | None = None
-    date_download: Any = None
-    date: Any = None
+KNOWN = (*_KINDS, "date_download", "date")
 
 
-KNOWN = Usual.__struct_fields__
-_USUAL = msgspec.json.Decoder(Usual)
-_KINDS = {of.name: of.type for of in msgspec.structs.fields(Usual) if of.type is not Any}
+class Record(NamedTuple):
+    """What is read of a record.
 
-
-def document_of(
-    fields: Mapping[str, Any],
-    *,
-    text: str,
-    text_field: str,
-    place: str,
-    rest: msgspec.Raw,
-    id_field: str | None = None,
-) -> CorpusDocument:
-    """Make a document of a record's decoded fields; 0 is an id, an empty string is not.
-
-    >>> document_of(
-    ...     {"doc_id": 7, "perplexity": "?"},
-    ...     text="Hello",
-    ...     text_field="text",
-    ...     place="x/0",
-    ...     rest=msgspec.Raw(b"{}"),
-    ... ).id
-    '7'
+    Attributes:
+        text: the document's text.
+        text_field: the field that held it.
+        rest: as `CorpusDocument` has it.
+        fields: the values of at least those that every caller needs, and the id.
     """
-    known, odd = _usual(fields)
-    own = fields.get(id_field) if id_field else _own(known)
-    return _document_of(known, own, odd, text=text, text_field=text_field, place=place, rest=rest)
+
+    text: str
+    text_field: str
+    rest: msgspec.Raw
+    fields: Mapping[str, Any]
 
 
-def _usual(fields: Mapping[str, Any]) -> tuple[Usual, tuple[str, ...]]:
-    """The fields that are needed, and the names of those that are of another type."""
-    known = Usual(**{name: fields[name] for name in KNOWN if name in fields})
-    odd = (name for name, kind in _KINDS.items() if not isinstance(getattr(known, name), kind))
-    return known, tuple(odd)
+def batch_of(
+    records: Sequence[Record | str],
+    begin: int,
+    places: str,
+    where: str,
+    id_field: str | None = None,
+) -> Batch:
+    """The documents of some records of a file.
+
+    Args:
+        records: each, or the reason why it cannot be read; blank lines are no documents.
+        begin: number of the first.
+        places: before its number, the id of a document that has no other.
+        where: before its number, what a message calls it.
+        id_field: where a record's id is; by default ``id`` or ``doc_id``.
+
+    >>> record = Record("Hello", "text", msgspec.Raw(b"{}"), {"doc_id": 7, "perplexity": "?"})
+    >>> batch = batch_of([record, "not JSON"], 0, "x", "x.jsonl, line")
+    >>> [document.id for document in batch.documents()]
+    ['7', 'x/1']
+    """
+    numbered = [(number, it) for number, it in enumerate(records, begin) if it is not BLANK]
+    unread = {
+        at: Unread(id=f"{places}/{number}", where=f"{where} {number}", why=it)
+        for at, (number, it) in enumerate(numbered)
+        if isinstance(it, str)
+    }
+    sound = [(number, it) for number, it in numbered if isinstance(it, Record)]
+    columns = _columns([it for _, it in sound], id_field)
+    own_ids, numbers = columns["own_id"], (number for number, _ in sound)
+    columns["id"] = [
+        own or f"{places}/{number}" for own, number in zip(own_ids, numbers, strict=True)
+    ]
+    return Batch(columns=columns, unread=unread)
 
 
-def _own(known: Usual) -> Any:
-    return known.doc_id if known.id in (None, "") else known.id
+def _columns(records: Sequence[Record], id_field: str | None) -> dict[str, list[Any]]:
+    """All columns but the ids; 0 is an id of a record's own, an empty string is not."""
+    fields = [record.fields for record in records]
+    named = set[str]().union(*fields)
+    known = {
+        name: [its.get(name) for its in fields]
+        for name in named.intersection((*KNOWN, id_field or "id"))
+    }
+    odd: list[tuple[str, ...]] = [()] * len(records)
+    for name, kinds in _KINDS.items():
+        if not kinds.issuperset(map(type, known.get(name, ()))):
+            wrong = (type(value) not in kinds for value in known[name])
+            odd = [(*names, name) if it else names for names, it in zip(odd, wrong, strict=True)]
+    none = [None] * len(records)
+    own = [known[name] for name in ([id_field] if id_field else ID_FIELDS) if name in known]
+    return {
+        "text": [record.text for record in records],
+        "url": _texts(none, known.get("url")),
+        "language": _texts(none, known.get("language")),
+        "source_domain": _texts(none, known.get("source_domain")),
+        "date": _texts(none, known.get("date_download"), known.get("date")),
+        "perplexity": [it if it is None else as_float(it) for it in known.get("perplexity", none)],
+        "rest": [record.rest for record in records],
+        "text_field": [record.text_field for record in records],
+        "own_id": _ids(none, *own),
+        "odd": odd,
+    }
 
 
-def _document_of(
-    known: Usual,
-    own: Any,
-    odd: tuple[str, ...],
-    *,
-    text: str,
-    text_field: str,
-    place: str,
-    rest: msgspec.Raw,
-) -> CorpusDocument:
-    own_id = "" if own is None else str(own)
-    return CorpusDocument(
-        id=own_id or place,
-        own_id=own_id,
-        text=text,
-        url=str(known.url or ""),
-        language=str(known.language or ""),
-        source_domain=str(known.source_domain or ""),
-        date=str(known.date_download or known.date or ""),
-        perplexity=None if known.perplexity is None else as_float(known.perplexity),
-        rest=rest,
-        text_field=text_field,
-        odd=odd,
-    )
+def _ids(none: list[None], *columns: list[Any]) -> list[str]:
+    """The first of some values that is neither null nor an empty string, as text."""
+    if not columns:
+        return [""] * len(none)
+    if len(columns) > 1:
+        pairs = zip(*columns, strict=True)
+        return [
+            "" if it is None else str(it) for it in (b if a in (None, "") else a for a, b in pairs)
+        ]
+    return ["" if it is None else str(it) for it in columns[0]]
+
+
+def _texts(none: list[None], *columns: list[Any] | None) -> list[str]:
+    """The first of some values that is not empty, as text."""
+    found = [column for column in columns if column is not None]
+    if not found:
+        return [""] * len(none)
+    if len(found) > 1:
+        return [str(a or b or "") for a, b in zip(*found, strict=True)]
+    return [str(it or "") for it in found[0]]
 
 
 def text_field_of(names: Any, text_field: str | None) -> str:
@@ -200,20 +239,23 @@ def text_field_of(names: Any, text_field: str | None) -> str:
     return text_field or next((name for name in TEXT_FIELDS if name in names), TEXT_FIELDS[0])
 
 
-def _document(
-    line: bytes | None, number: int, places: str, options: ReadingOptions
-) -> CorpusDocument | str:
-    """The document on a line, or the reason for none."""
-    if line is None:
-        return "line too long"
-    place, found = f"{places}/{number}", None
+def _records(lines: list[bytes | None], options: ReadingOptions) -> list[Record | str]:
+    """The records on some lines, which are taken out of the list, or the reasons for none."""
+    found = ["line too long" if line is None else _any_record(line, options) for line in lines]
+    lines.clear()
+    return found
+
+
+def _any_record(line: bytes, options: ReadingOptions) -> Record | str:
     if options.fields is not None and len(line) <= PLAIN_BYTES:
-        found = _plain(line, place, options, options.fields)
-    return found or _of_any_fields(line, place, options)
+        found = _plain(line, options, options.fields)
+        if found is not None:
+            return found
+    return _of_any_fields(line, options)
 
 
-def _of_any_fields(line: bytes, place: str, options: ReadingOptions) -> CorpusDocument | str:
-    """The document of any record, with all its fields, or the reason for none."""
+def _of_any_fields(line: bytes, options: ReadingOptions) -> Record | str:
+    """Any record, with all its fields, or the reason for none."""
     if not line or line.isspace():
         return BLANK
     try:
@@ -226,46 +268,29 @@ def _of_any_fields(line: bytes, place: str, options: ReadingOptions) -> CorpusDo
         if _FAR.search(rest):
             _VALUES.decode(rest)  # later decoders could not read a number beyond float64
         rest.decode()  # what is skipped is not looked at, and what is no text must not be written
-        known, odd = _known(rest, fields)
-        own = _own(known)
-        if options.id_field:
-            own = _VALUE.decode(fields.get(options.id_field, b"null"))
+        needed = (name for name in {*KNOWN, options.id_field} if name in fields)
+        known = {name: _VALUE.decode(fields[name]) for name in needed}
     except (CorruptFile, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "not JSON"
-    if not isinstance(text, str):
-        return "no text"
-    raw = msgspec.Raw(rest)
-    return _document_of(known, own, odd, text=text, text_field=field, place=place, rest=raw)
+    return Record(text, field, msgspec.Raw(rest), known) if isinstance(text, str) else "no text"
 
 
-def _plain(
-    line: bytes, place: str, options: ReadingOptions, fields: frozenset[str]
-) -> CorpusDocument | None:
-    """The document of a record that is decoded at once, with some of its fields; None where this
-    takes more care.
-    """
+def _plain(line: bytes, options: ReadingOptions, fields: frozenset[str]) -> Record | None:
+    """A record that is decoded at once, with some fields; None where this takes more care."""
     try:
         record = _PLAIN.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    names = (options.text_field,) if options.text_field else TEXT_FIELDS
-    for field in names:
-        if isinstance(text := record.get(field), str):
+    for field in (options.text_field,) if options.text_field else TEXT_FIELDS:
+        if isinstance(record.get(field), str):
             break
     else:
         return None
-    del record[field]
-    odd: tuple[str, ...] = ()
-    try:
-        known = msgspec.convert(record, Usual)
-    except msgspec.ValidationError:
-        known, odd = _usual(record)
-    own = record.get(options.id_field) if options.id_field else _own(known)
-    rest = _NO_FIELDS
+    text, rest = record.pop(field), NO_FIELDS
     if not fields.isdisjoint(record):
         kept = {name: value for name, value in record.items() if name in fields}
         rest = msgspec.Raw(_ENCODER.encode(kept))
-    return _document_of(known, own, odd, text=text, text_field=field, place=place, rest=rest)
+    return Record(text, field, rest, record)
 
 
 def _text_field(fields: Mapping[str, Any]) -> str:
@@ -274,14 +299,6 @@ def _text_field(fields: Mapping[str, Any]) -> str:
         if name in fields and memoryview(fields[name])[0] == _QUOTE:
             return name
     return text_field_of(fields, None)
-
-
-def _known(rest: bytes, fields: Mapping[str, Any]) -> tuple[Usual, tuple[str, ...]]:
-    """The same as `_usual`, of fields that are not decoded."""
-    try:
-        return _USUAL.decode(rest), ()
-    except msgspec.ValidationError:
-        return _usual({name: _VALUE.decode(fields[name]) for name in KNOWN if name in fields})
 
 
 def _fields(line: bytes) -> dict[str, Any]:

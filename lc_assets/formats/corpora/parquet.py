@@ -18,14 +18,13 @@ import pyarrow as pa
 from lc_assets import arrow_compute as pc
 from lc_assets.errors import BadInput
 from lc_assets.foreign_errors import DAMAGED, library_errors_as_corrupt_file
+from lc_assets.formats.corpora.batches import Batch
 from lc_assets.formats.corpora.containers import (
     MAX_DOCUMENT_BYTES,
-    CorpusDocument,
     ReadingOptions,
-    Unread,
     name_of_places,
 )
-from lc_assets.formats.corpora.json_lines import document_of, text_field_of
+from lc_assets.formats.corpora.json_lines import Record, batch_of, text_field_of
 from lc_assets.formats.parquet.opening import Bounded, weighed
 from lc_assets.formats.unpacking import require_small
 
@@ -37,8 +36,8 @@ VALUE_BYTES = 32
 _ENCODER = msgspec.json.Encoder(enc_hook=str)
 
 
-def read_parquet(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:
-    """Yield the documents of a Parquet file; see `lc_assets.formats.corpora.reading.read_corpus`.
+def read_parquet(path: Path, options: ReadingOptions) -> Iterator[Batch]:
+    """Yield the documents of a Parquet file; see `lc_assets.formats.corpora.reading.read_batches`.
 
     Raises:
         BadInput: when it has no column for the text.
@@ -55,15 +54,13 @@ def read_parquet(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument
                 "the "
                 "one that holds the text: --text-field, or text_field of the source"
             )
-        places = name_of_places(path)
-        for number, record in enumerate(_records(file, most_rows)):
-            place = f"{places}/{number}"
-            found = _document(record, place, field, options)
-            yield (
-                Unread(id=place, where=f"{path}, row {number}", why=found)
-                if isinstance(found, str)
-                else found
-            )
+        places, begin = name_of_places(path), 0
+        for rows in _row_lists(file, most_rows):
+            records = [_record(row, field, options) for row in rows]
+            begin, n_before = begin + len(rows), begin
+            del rows
+            yield batch_of(records, n_before, places, f"{path}, row", options.id_field)
+            del records
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any] | str]:
@@ -76,11 +73,12 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any] | str]:
         library_errors_as_corrupt_file(path, DAMAGED),
         weighed(path, most_rows=BATCH_ROWS) as (file, most_rows),
     ):
-        yield from _records(file, most_rows)
+        for rows in _row_lists(file, most_rows):
+            yield from rows
 
 
-def _records(bounded: Bounded, most_rows: list[int]) -> Iterator[dict[str, Any] | str]:
-    """Each row, or the reason why it cannot be read."""
+def _row_lists(bounded: Bounded, most_rows: list[int]) -> Iterator[list[dict[str, Any] | str]]:
+    """Some rows at a time, or the reasons why they cannot be read."""
     file = bounded.file
     for group, most in enumerate(most_rows):
         size = file.metadata.row_group(group)
@@ -96,7 +94,7 @@ def _records(bounded: Bounded, most_rows: list[int]) -> Iterator[dict[str, Any] 
             yield from _bounded_rows(batch, bounded)
 
 
-def _bounded_rows(batch: pa.RecordBatch, bounded: Bounded) -> Iterator[dict[str, Any] | str]:
+def _bounded_rows(batch: pa.RecordBatch, bounded: Bounded) -> Iterator[list[dict[str, Any] | str]]:
     """The rows of a batch, as many at a time as take at most `BATCH_BYTES` in their nested columns
     and dictionaries; a row that would take more than `MAX_DOCUMENT_BYTES` is not made.
     """
@@ -107,10 +105,10 @@ def _bounded_rows(batch: pa.RecordBatch, bounded: Bounded) -> Iterator[dict[str,
         yield from _bounded_rows(batch.slice(0, half), bounded)
         yield from _bounded_rows(batch.slice(half), bounded)
     elif n_bytes > MAX_DOCUMENT_BYTES:
-        yield "row too long"
+        yield ["row too long"]
     else:
         bounded.spend(n_bytes)
-        yield from _rows(batch)
+        yield _rows(batch)
 
 
 def _is_folded(kind: pa.DataType) -> bool:
@@ -155,13 +153,11 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | str]:
     return found
 
 
-def _document(
-    record: dict[str, Any] | str, place: str, field: str, options: ReadingOptions
-) -> CorpusDocument | str:
-    """The document of a row, or the reason for none."""
-    if isinstance(record, str):
-        return record
-    text = record.pop(field)
+def _record(row: dict[str, Any] | str, field: str, options: ReadingOptions) -> Record | str:
+    """The record of a row, or the reason for none."""
+    if isinstance(row, str):
+        return row
+    text = row.pop(field)
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8")
@@ -171,11 +167,4 @@ def _document(
         return "no text"
     if len(text) > options.max_document_bytes:
         return "text too long"
-    return document_of(
-        record,
-        text=text,
-        text_field=field,
-        place=place,
-        rest=msgspec.Raw(_ENCODER.encode(record)),
-        id_field=options.id_field,
-    )
+    return Record(text, field, msgspec.Raw(_ENCODER.encode(row)), row)

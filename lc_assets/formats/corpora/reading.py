@@ -5,24 +5,24 @@ A plain text file is one document, whose id is the file's name; it is read only 
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from lc_assets.errors import BadInput
+from lc_assets.formats.corpora.batches import Batch, one_by_one
 from lc_assets.formats.corpora.containers import (
     JSON_LINES,
-    MAX_DOCUMENT_BYTES,
     PARQUET,
     SUFFIXES,
     TEXT,
     WARC,
     WET,
     CorpusDocument,
-    Quality,
     ReadingOptions,
     Unread,
 )
 from lc_assets.formats.corpora.json_lines import read_json_lines
-from lc_assets.line_ranges import Range
 
 
 def corpus_files(sources: Iterable[Path], *, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:
@@ -36,38 +36,25 @@ def corpus_files(sources: Iterable[Path], *, suffixes: tuple[str, ...] = SUFFIXE
     return sorted({file for source in sources for file in _files_of(source, suffixes)})
 
 
-def read_corpus(
-    path: Path,
-    *,
-    text_field: str | None = None,
-    id_field: str | None = None,
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    quality: Quality = "fast",
-    lines: Range | None = None,
-    fields: frozenset[str] | None = None,
-) -> Iterator[CorpusDocument | Unread]:
-    """Yield the documents of one file in order, or an `Unread` for one that cannot be read.
+def read_corpus(path: Path, **options: Any) -> Iterator[CorpusDocument | Unread]:
+    """Yield the documents of one file in order, or an `Unread` for one that cannot be read; the
+    options are those of `ReadingOptions`. Errors as of `read_batches`.
+    """
+    batches = read_batches(path, ReadingOptions(**options))
+    return chain.from_iterable(batch.documents() for batch in batches)
 
-    Args:
-        path: the file.
-        text_field: where a record's text is; by default ``raw_content``, ``text`` or ``content``,
-            the first that it has.
-        id_field: where a record's id is; by default ``id`` or ``doc_id``.
-        max_document_bytes: a longer one is not read.
-        quality: of texts out of the pages of a WARC file.
-        lines: of an uncompressed file of JSON lines, the range to read.
-        fields: of ``rest``, those that the caller reads; None, if it may write the records. Lines
-            of JSON are read faster when they are named.
+
+def read_batches(path: Path, options: ReadingOptions) -> Iterator[Batch]:
+    """Yield the documents of one file in order, some at a time.
 
     Raises:
         BadInput: when the file's kind is not known.
         CorruptFile: when its container is damaged.
     """
-    options = ReadingOptions(text_field, id_field, max_document_bytes, quality, lines, fields)
     if path.name.endswith(JSON_LINES):
         return read_json_lines(path, options)
     if path.name.endswith(TEXT):
-        return read_plain_text(path, max_document_bytes=max_document_bytes)
+        return one_by_one(read_plain_text(path, options))
     # Slow imports that most corpora do not need.
     if path.name.endswith(PARQUET):
         from lc_assets.formats.corpora.parquet import read_parquet
@@ -76,7 +63,7 @@ def read_corpus(
     if path.name.endswith((*WET, *WARC)):
         from lc_assets.formats.corpora.crawls import read_crawl
 
-        return read_crawl(path, options)
+        return one_by_one(read_crawl(path, options))
     raise BadInput(f"{path}: of no known kind; known are {', '.join((*SUFFIXES, *TEXT))}")
 
 
@@ -96,11 +83,11 @@ def _files_of(source: Path, suffixes: tuple[str, ...]) -> list[Path]:
     return found
 
 
-def read_plain_text(path: Path, *, max_document_bytes: int) -> Iterator[CorpusDocument | Unread]:
-    """Yield the one document of a file; see `lc_assets.formats.corpora.reading.read_corpus`."""
+def read_plain_text(path: Path, options: ReadingOptions) -> Iterator[CorpusDocument | Unread]:
+    """Yield the one document of a file; see `read_batches`."""
     with path.open("rb") as file:
-        content = file.read(max_document_bytes + 1)
-    if len(content) > max_document_bytes:
+        content = file.read(options.max_document_bytes + 1)
+    if len(content) > options.max_document_bytes:
         yield Unread(id=path.name, where=str(path), why="text too long")
         return
     try:

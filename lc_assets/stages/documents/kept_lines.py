@@ -1,6 +1,6 @@
 """The lines of the table of kept documents, and its columns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
 from math import isfinite, nan
@@ -43,15 +43,26 @@ def kept_columns(
         **{name: [its[name] for its in fields] for name in task.fields},
         **{name: column[rows].tolist() for name, column in part.table.columns.items()},
     }
-    texts = kept["raw_content"]
-    n_chars = list(map(len, texts))
-    for at, document in enumerate(found):
+    for document in found:
         release_text(document)
-        texts[at] = texts[at] if texts[at].isascii() else texts[at].encode()
     if task.perplexity:
-        published = [document.perplexity for document in found]
-        kept.setdefault(PERPLEXITY, [nan if it is None else it for it in published])
-    return kept, n_chars
+        kept.setdefault(PERPLEXITY, nan_for_none(document.perplexity for document in found))
+    return kept, in_utf8(kept["raw_content"])
+
+
+def nan_for_none(values: Iterable[float | None]) -> list[float]:
+    """Values of a column of float64."""
+    return [nan if value is None else value for value in values]
+
+
+def in_utf8(texts: list[Any]) -> list[int]:
+    """The characters of each text; those beyond ASCII are replaced by their UTF-8."""
+    n_chars = list(map(len, texts))
+    for at, text in enumerate(texts):
+        if not text.isascii():
+            texts[at] = text.encode()
+        del text
+    return n_chars
 
 
 def schema_of(

@@ -18,7 +18,7 @@ from lc_assets.builds.settings.common import ModelSettings
 from lc_assets.builds.settings.documents import FilteringSettings, ListSettings
 from lc_assets.errors import BadInput
 from lc_assets.execution.containment import at_documents
-from lc_assets.formats.corpora.containers import CorpusDocument
+from lc_assets.formats.corpora.containers import NO_FIELDS, CorpusDocument
 from lc_assets.formats.lists.models import open_models
 from lc_assets.formats.lists.rule_files import read_rules, rule_on, with_thresholds
 from lc_assets.formats.lists.word_lists import read_word_lists
@@ -216,15 +216,26 @@ def numbers_of(
     return values_of_each(offered, columns, lists, models)
 
 
-def with_language(document: CorpusDocument, default: str, models: Models) -> CorpusDocument:
-    """A document with its language: the record's, the source's, or the one that is identified. Set
-    in place: the generators that yielded it hold it still, and its text is to be released.
+def languages_of(
+    columns: Mapping[str, list[Any]], numbers: Sequence[int], default: str, models: Models
+) -> list[str]:
+    """The language of each document of a file: the record's, the source's, or the one that is
+    identified.
+
+    Args:
+        columns: as `lc_assets.formats.corpora.batches.Batch` has them.
+        numbers: of the documents, which a worker states where it identifies languages.
+        default: the source's, or "".
+        models: of which one may identify languages.
     """
-    language = _two_letters(document.language) or default
-    if not language and models.language is not None:
-        language = language_of(document.text, models.language)[0]
-    msgspec.structs.force_setattr(document, "language", language)
-    return document
+    languages = [_two_letters(stated) or default for stated in columns["language"]]
+    if models.language is not None and "" in languages:
+        for some in at_documents(numbers):
+            languages[some] = [
+                language or language_of(text, models.language)[0]
+                for language, text in zip(languages[some], columns["text"][some], strict=True)
+            ]
+    return languages
 
 
 @lru_cache(maxsize=1 << 10)
@@ -246,6 +257,7 @@ FIELDS_READ = frozenset((*_Rest.__struct_fields__, *CCNET_FIELDS))
 """Fields of a file's record, besides those of its document, that are used."""
 
 _REST = msgspec.json.Decoder(_Rest)
+_DESCRIBING = ("rest", "text", "source_domain", "url", "language", "date")
 _AS_PUBLISHED = ("digest", "source_domain", "cc_segment", "date_download", "title", "raw_content")
 
 
@@ -256,24 +268,37 @@ def described(
     documents of one shard; ``language`` and ``bucket`` are those of RedPajama-V2's shard.
     """
     files = [record for record in records if isinstance(record, CorpusDocument)]
-    if not files:
-        known = {name: [getattr(record, name) for record in records] for name in _AS_PUBLISHED}
-        return known | {"language": [language] * len(records), "bucket": [bucket] * len(records)}
-    rest = [_REST.decode(record.rest) for record in files]
-    known = {
-        **{name: list(map(_text, map(attrgetter(name), rest))) for name in _Rest.__struct_fields__},
-        "source_domain": [record.source_domain or host_of(record.url) for record in files],
-        "cc_segment": [""] * len(files),
-        "language": [record.language for record in files],
-        "date_download": [record.date for record in files],
-        "raw_content": [record.text for record in files],
+    if files:
+        columns = {name: list(map(attrgetter(name), files)) for name in _DESCRIBING}
+        return described_columns(columns, rules)
+    known = {name: [getattr(record, name) for record in records] for name in _AS_PUBLISHED}
+    return known | {"language": [language] * len(records), "bucket": [bucket] * len(records)}
+
+
+def described_columns(columns: Mapping[str, list[Any]], rules: RuleSet) -> dict[str, list[Any]]:
+    """The same of documents of files, whose columns are given."""
+    texts, n_documents = columns["text"], len(columns["text"])
+    known: dict[str, list[Any]] = {
+        **{name: [""] * n_documents for name in (*_Rest.__struct_fields__, "cc_segment")},
+        "source_domain": list(map(_domain, columns["source_domain"], columns["url"])),
+        "language": columns["language"],
+        "date_download": columns["date"],
+        "raw_content": texts,
     }
+    if columns["rest"].count(NO_FIELDS) < n_documents:
+        rest = list(map(_REST.decode, columns["rest"]))
+        for name in _Rest.__struct_fields__:
+            known[name] = [_text(getattr(fields, name)) for fields in rest]
     if rules.edit is not None:
-        edits = [edited(record.text, rules.edit) for record in files]
+        edits = [edited(text, rules.edit) for text in texts]
         known["raw_content"] = [edit.text for edit in edits]
-        places = (edit.places(record.text) for edit, record in zip(edits, files, strict=True))
+        places = (edit.places(text) for edit, text in zip(edits, texts, strict=True))
         known[PLACES.name] = list(places)
     return known
+
+
+def _domain(stated: str, url: str) -> str:
+    return stated or host_of(url)
 
 
 def _text(value: object) -> str:

@@ -14,12 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from math import nan
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lc_assets.arrays import Int64s
 from lc_assets.builds.checks import DOCUMENTS_SUFFIX, DROPPED_SUFFIX
+from lc_assets.builds.columns import PERPLEXITY
 from lc_assets.builds.table_writer import TableWriter
 from lc_assets.builds.tables import (
     DROPPED,
@@ -29,12 +31,20 @@ from lc_assets.builds.tables import (
 from lc_assets.counts import Counts
 from lc_assets.formats.corpora.containers import CorpusDocument, Unread
 from lc_assets.formats.redpajama.documents import digest_in
+from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.lake.upstream import with_retries
+from lc_assets.sources.files import FileSource
 from lc_assets.stages.documents.dropping import Part, Reasons, reason_counts
-from lc_assets.stages.documents.kept_lines import kept_columns, schema_of
+from lc_assets.stages.documents.kept_lines import (
+    in_utf8,
+    kept_columns,
+    nan_for_none,
+    schema_of,
+)
 from lc_assets.stages.documents.measuring import (
     Document,
     described,
+    described_columns,
     in_batches,
     lists_of,
     numbers_of,
@@ -44,11 +54,14 @@ from lc_assets.stages.documents.shard_inputs import (
     TOO_LONG,
     ShardTask,
     Skip,
-    computed_signals,
-    duplicates_of_shard,
+    batches_of,
     lines_of_documents,
     read_document,
     records_of,
+)
+from lc_assets.stages.documents.shard_values import (
+    computed_signals,
+    duplicates_of_shard,
     signals_of_shard,
     stored_values,
 )
@@ -96,8 +109,13 @@ def filter_shard(task: ShardTask) -> Counts:
                     (DROPPED_SUFFIX, DROPPED),
                 )
             )
-            parts = _published_part if task.source is None else _parts_of_file
-            for part, documents in parts(task, extra):
+            if task.source is None:
+                parts = _published_part(task, extra)
+            elif task.keeps_all:
+                counts, parts = _keep_all(task, task.source, extra, kept)
+            else:
+                parts = _parts_of_file(task, extra)
+            for part, documents in parts:
                 counted, swept = _filter_part(task, part, documents, kept, dropped)
                 counts += counted
                 sweeps.append(swept)
@@ -182,6 +200,41 @@ def _parts_of_file(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part,
                 if line not in failing
             ),
         )
+
+
+def _keep_all(
+    task: ShardTask, source: FileSource, extra: Counter[str], kept_table: TableWriter
+) -> tuple[Counts, Iterator[tuple[Part, Found]]]:
+    """Write the documents of a file, which no rule tests; return their counts, and those that
+    cannot be read.
+    """
+    names, lost = dict[int, str](), list[tuple[int, Reasons]]()
+    n_kept, kept_chars = 0, 0
+    for batch in batches_of(task, source, task.models()):
+        columns, unread = batch.batch.columns, batch.batch.unread
+        lost += [(batch.begin + at, ((it.why, nan),)) for at, it in unread.items()]
+        names |= {batch.begin + at: batch.names[at] for at in unread}
+        extra.update(f"{ODD}: {name}" for name in chain.from_iterable(columns["odd"]))
+        kept: dict[str, list[Any]] = {
+            "id": [batch.names[at] for at in batch.batch.positions],
+            "url": columns["url"],
+            **described_columns(columns, task.rules),
+        }
+        if task.perplexity:
+            kept[PERPLEXITY] = nan_for_none(columns["perplexity"])
+        columns.clear()
+        n_chars = in_utf8(kept["raw_content"])
+        kept_table.extend(kept, n_chars)
+        n_kept, kept_chars = n_kept + len(n_chars), kept_chars + sum(n_chars)
+    extra[COMPUTED], extra[NO_TEXT] = 1, len(lost)
+    part = Part(
+        SignalsTable(np.empty(0, np.int64), [], {}, 0, 0),
+        task.published,
+        names.__getitem__,
+        n_lines=n_kept + len(lost),
+    )
+    counts = Counts(seen=n_kept, kept=n_kept, extra={"characters kept": kept_chars})
+    return counts, iter([(part, lost)])
 
 
 def _digest_of(task: ShardTask, documents: Mapping[int, Document], line: int) -> str:

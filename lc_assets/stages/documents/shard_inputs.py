@@ -2,39 +2,34 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
-
-import numpy as np
 
 from lc_assets.builds.ahead import Ahead
 from lc_assets.builds.settings.documents import FilteringSettings
 from lc_assets.builds.sharding import Read, Reads
 from lc_assets.builds.stage import BuildContext, StagingFolder
-from lc_assets.builds.tables import read_table
 from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
-from lc_assets.execution.containment import at_document
+from lc_assets.execution.containment import at_document, skipped_of
+from lc_assets.formats.corpora.batches import Batch
 from lc_assets.formats.corpora.containers import Unread
-from lc_assets.formats.redpajama.documents import decode_document, read_duplicates
+from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
-from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.lake.upstream import Upstream, UpstreamFile
 from lc_assets.lake.versions import Published
 from lc_assets.records import record
 from lc_assets.sources.files import FileSource
 from lc_assets.sources.opening import file_source, upstream_of
-from lc_assets.stages.documents.file_records import BROKEN, file_records
+from lc_assets.stages.documents.file_records import BROKEN, NamedBatch, file_batches
 from lc_assets.stages.documents.measuring import (
     FIELDS_READ,
     Document,
-    in_batches,
-    lists_of,
+    languages_of,
     models_of,
-    numbers_of,
     rules_of_key,
-    with_language,
 )
 from lc_assets.stages.documents.raw_snapshot import (
     ShardFiles,
@@ -120,6 +115,11 @@ class ShardTask:
         """The rules on what has to be measured in the texts of documents that pass the others."""
         return self.rules.but_on(self.published.columns)
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether every document of a file that can be read is kept, whatever it is."""
+        return self.source is not None and not self.rules.columns and not self.fields
+
     def models(self) -> Models:
         """The models that its columns need; of files one of languages too, where neither record nor
         source name one.
@@ -177,22 +177,43 @@ def records_of(task: ShardTask, models: Models) -> Iterator[tuple[int, str, Docu
         Skip: when the file is missing or broken and the policy is to skip the shard.
         CorruptFile: when it is missing or broken and the policy is ``fail``.
     """
-    shard, source, fails = task.files.shard, task.source, task.settings.corrupt_documents == "fail"
-    if source is not None:
-        fields = None if task.fields else FIELDS_READ
-        with skip_by_policy("documents", task.settings.corrupt_documents):
-            for line, name, read in file_records(source, task.files, task.folder, fields):
-                if isinstance(read, Unread) and read.why == BROKEN and fails:
-                    raise CorruptFile(read.where)
-                skipped = at_document(line)
-                found = Unread(id=name, where=str(task), why=skipped) if skipped else read
-                if not isinstance(found, Unread):
-                    found = with_language(found, source.settings.language, models)
-                yield line, name, found
-                at_document(line + 1)
+    shard = task.files.shard
+    if task.source is None:
+        for line, raw in lines_of_documents(task):
+            yield line, shard.document_id(line), read_document(task, line, raw)
         return
-    for line, raw in lines_of_documents(task):
-        yield line, shard.document_id(line), read_document(task, line, raw)
+    for batch in batches_of(task, task.source, models):
+        for line, name, found in batch.records():
+            yield line, name, found
+            at_document(line + 1)
+
+
+def batches_of(task: ShardTask, source: FileSource, models: Models) -> Iterator[NamedBatch]:
+    """A shard's documents out of files, with their languages; see `records_of`."""
+    policy, default = task.settings.corrupt_documents, source.settings.language
+    fields = None if task.fields else FIELDS_READ
+    with skip_by_policy("documents", policy):
+        at_document(0)
+        for batch in file_batches(source, task.files, task.folder, fields):
+            broken = (read for read in batch.batch.unread.values() if read.why == BROKEN)
+            if policy == "fail" and (read := next(broken, None)):
+                raise CorruptFile(read.where)
+            if skipped := skipped_of(batch.numbers):
+                batch = _without(batch, skipped, str(task))  # noqa: PLW2901
+            columns = batch.batch.columns
+            columns["language"] = languages_of(columns, batch.readable, default, models)
+            at_document(batch.begin)
+            yield batch
+            at_document(batch.numbers.stop)
+
+
+def _without(batch: NamedBatch, skipped: Mapping[int, str], where: str) -> NamedBatch:
+    """A batch without the texts of some documents."""
+    records = [
+        Unread(id=name, where=where, why=skipped[line]) if line in skipped else found
+        for line, name, found in batch.records()
+    ]
+    return replace(batch, batch=Batch.of(records))
 
 
 def read_document(
@@ -208,102 +229,6 @@ def read_document(
         return decode_document(raw, where=where, odd=odd)
     except CorruptFile as error:
         return Unread(id="", where=str(error), why=UNREADABLE)
-
-
-def signals_of_shard(task: ShardTask) -> tuple[SignalsTable, bool]:
-    """The values that the rules test first, and whether they had to be computed because upstream
-    has none.
-
-    Raises:
-        Skip: when the file is missing or broken and the policy is to skip the shard.
-        CorruptFile: when it is missing or broken and the policy is ``fail``.
-    """
-    if task.stored is not None:
-        return stored_values(task.stored, task.published.columns), True
-    found = _read_part(
-        task,
-        "signals",
-        task.settings.missing_signals,
-        lambda stream: read_signals(
-            stream,
-            shard=task.files.shard,
-            where=_where(task, "signals"),
-            names=task.published.columns,
-            max_line_bytes=task.settings.max_line_bytes,
-        ),
-    )
-    if found is not None:
-        return found, False
-    models = models_of(task.settings.models, task.published.columns)
-    documents = [
-        (line, document)
-        for line, _, document in records_of(task, models)
-        if not isinstance(document, Unread)
-    ]
-    return computed_signals(task, documents, models), True
-
-
-def computed_signals(
-    task: ShardTask, documents: list[tuple[int, Document]], models: Models
-) -> SignalsTable:
-    """The values that the rules test first, from the documents' texts."""
-    lists, names = lists_of(task.settings.lists), sorted(task.published.columns)
-    values = np.concatenate(
-        [
-            np.empty((0, len(names))),
-            *(
-                numbers_of([found for _, found in batch], names, task.rules, lists, models)
-                for batch in (in_batches(documents) if names else ())
-            ),
-        ]
-    )
-    return SignalsTable(
-        np.array([line for line, _ in documents], np.int64),
-        [document.url for _, document in documents],
-        {name: np.ascontiguousarray(values[:, at]) for at, name in enumerate(names)},
-        0,
-        0,
-    )
-
-
-def stored_values(path: Path, columns: frozenset[str]) -> SignalsTable:
-    """Values of all documents of a shard that could be read, as `document_signals` published them.
-
-    Raises:
-        CorruptFile: when the table cannot be read.
-    """
-    table = read_table(path, ["line", "url", *sorted(columns)])
-    values = {name: table[name].to_numpy() for name in sorted(columns)}
-    return SignalsTable(table["line"].to_numpy(), table["url"].to_pylist(), values, 0, 0)
-
-
-def duplicates_of_shard(task: ShardTask) -> frozenset[int] | None:
-    """Lines that are duplicates; None when there is no sound list and the policy is to do without.
-
-    Raises:
-        Skip: when the list is missing or broken and the policy is to skip the shard.
-        CorruptFile: when it is missing or broken and the policy is ``fail``.
-    """
-    return _read_part(
-        task,
-        "duplicates",
-        task.settings.missing_duplicates,
-        lambda stream: read_duplicates(
-            stream, shard=task.files.shard, where=_where(task, "duplicates")
-        ),
-    )
-
-
-def _read_part(task: ShardTask, part: str, policy: str, read: Callable[[BinaryIO], T]) -> T | None:
-    """Read one of a shard's files; None when it is missing or broken and the policy is to do
-    without it.
-    """
-    if policy in ("compute", "treat_as_unique"):
-        with contextlib.suppress(CorruptFile), _opened(task, part) as stream:
-            return read(stream)
-        return None
-    with skip_by_policy(part, policy), _opened(task, part) as stream:
-        return read(stream)
 
 
 @contextlib.contextmanager
@@ -329,20 +254,26 @@ def lines_of_documents(task: ShardTask) -> Iterator[tuple[int, bytes | None]]:
     limit = task.settings.max_line_bytes
     with (
         skip_by_policy("documents", task.settings.corrupt_documents),
-        _opened(task, "documents") as stream,
+        opened(task, "documents") as stream,
     ):
-        yield from read_lines(stream, where=_where(task, "documents"), max_line_bytes=limit)
+        yield from read_lines(stream, where=where_of(task, "documents"), max_line_bytes=limit)
 
 
 @contextlib.contextmanager
-def _opened(task: ShardTask, part: str) -> Iterator[BinaryIO]:
+def opened(task: ShardTask, part: str) -> Iterator[BinaryIO]:
+    """Open one of a shard's files, which is compared with the manifest.
+
+    Raises:
+        CorruptFile: when it is missing.
+    """
     file = task.files.parts.get(part)
     if file is None:
-        raise CorruptFile(f"{_where(task, part)}: is missing upstream")
+        raise CorruptFile(f"{where_of(task, part)}: is missing upstream")
     require_unchanged(task.upstream, file)
     with task.upstream.open(file.path) as stream:
         yield stream
 
 
-def _where(task: ShardTask, part: str) -> str:
+def where_of(task: ShardTask, part: str) -> str:
+    """What a message calls one of a shard's files."""
     return f"{task.files.shard.tag} ({part})"
