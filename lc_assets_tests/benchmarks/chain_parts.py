@@ -7,6 +7,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -48,14 +49,18 @@ GUNZIP, JSON, ZSTD, MINHASH, BPE, ROWS, GRID, FLAT, DIGESTS, AGAIN = (
     *("coding of the flat copy", "SHA-256 and CRC-32 of files", "reading kept texts again"),
 )
 CODED = (GUNZIP, ZSTD, MINHASH, BPE, ROWS, FLAT)
+TO_FILTERED = ("raw_snapshot", "filtered_documents")
+TO_ROWS = (*TO_FILTERED, "token_documents", "token_grid")
+DIGESTS_TO = {"the same to filtered": TO_FILTERED, "the same to rows": TO_ROWS}
+"""Digests of the files that some stages read and write."""
+FILTERED_DIGESTS, ROWS_DIGESTS = DIGESTS_TO
 PREFIXES = {
-    "filtered": (
-        ("raw_snapshot", "filtered_documents"),
-        (GUNZIP, ZSTD),
-    ),
-    "json.gz to rows, without deduplication": (
-        ("raw_snapshot", "filtered_documents", "token_documents", "token_grid"),
-        (GUNZIP, ZSTD, BPE, ROWS),
+    "filtered": (TO_FILTERED, (GUNZIP, ZSTD)),
+    "filtered, and what is promised": (TO_FILTERED, (GUNZIP, ZSTD, JSON, FILTERED_DIGESTS)),
+    "json.gz to rows, without deduplication": (TO_ROWS, (GUNZIP, ZSTD, BPE, ROWS)),
+    "to rows, and what is promised": (
+        TO_ROWS,
+        (GUNZIP, ZSTD, BPE, ROWS, JSON, ROWS_DIGESTS),
     ),
     "the whole chain": ((), CODED),
     "the same, and what is promised": ((), (*CODED, JSON, DIGESTS)),
@@ -85,7 +90,6 @@ def bare_parts(
     """
     lines = msgspec.json.Decoder(Line)
     contents = [igzip.decompress(path.read_bytes()) for path in gz]
-    written = [path for path in lake.root.rglob("*") if path.is_file()]
     filtered = lake.partition("filtered_documents", snapshot).require()
     kept = documents_files(filtered.folder)
     facts = {fact.path: fact for fact in filtered.receipt.files}
@@ -119,9 +123,10 @@ def bare_parts(
             for line in read_lines(path, [*IDENTITY, "raw_content"], utf8="raw_content"):
                 del line
 
-    def digest() -> None:
+    def digest(folders: Sequence[Path]) -> None:
         """Of all files, and once more the CRC-32 of those that a stage reads."""
-        for path in (*gz, *written):
+        found = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+        for path in (*gz, *found):
             fact_of(path.parent, path.name)
             crc32_of_file(path)
 
@@ -129,7 +134,11 @@ def bare_parts(
     works |= {BPE: lambda: encode_texts(texts, recipe.token_documents)}
     works |= {ZSTD: lambda: compress_texts(texts), MINHASH: lambda: sign_texts(texts)}
     works |= {GRID: lambda: write_bare_grid(tokens, grid)}
-    works |= {ROWS: code, FLAT: code_flat, AGAIN: read_again, DIGESTS: digest}
+    works |= {ROWS: code, FLAT: code_flat, AGAIN: read_again}
+    works |= {DIGESTS: lambda: digest([lake.root])}
+    for name, stages in DIGESTS_TO.items():
+        folders = [lake.partition(stage, snapshot).require().folder for stage in stages]
+        works[name] = partial(digest, folders)
     works |= {JSON: lambda: [lines.decode_lines(content) for content in contents]}
     return by_turns(1, works)
 

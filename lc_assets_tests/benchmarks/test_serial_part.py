@@ -70,7 +70,7 @@ MOST_SERIAL_OF_REAL = 0.02
 """Of a snapshot of `REAL_SHARDS`."""
 CARD = "data_set_card"
 """Its plots are drawn once, whatever the number of shards."""
-LEAST_OF_PARTS = dict(zip(PREFIXES, (0.4, 0.4, 0.33, 0.44, 0.5), strict=True))
+LEAST_OF_PARTS = dict(zip(PREFIXES, (0.4, 0.5, 0.4, 0.5, 0.33, 0.44, 0.5), strict=True))
 """The rate of the chain, or its beginning, of that of its bare parts."""
 LEAST_OF_BOUND = 0.75
 """Two workers' speed-up of the chain, of that of gunzip alone."""

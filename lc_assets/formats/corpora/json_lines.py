@@ -82,8 +82,9 @@ def read_json_lines(path: Path, options: ReadingOptions) -> Iterator[Batch]:
     with plain_bytes(path, options.lines) as stream:
         lines, begin = bounded_lines(stream, options.max_document_bytes), 0
         for some in together(lines, _n_bytes, most=BATCH_BYTES):
-            begin, n_before = begin + len(some), begin
-            yield batch_of(_records(some, options), n_before, places, where, options.id_field)
+            n_lines = len(some)
+            yield batch_of(_records(some, options), begin, places, where, options.id_field)
+            begin += n_lines
 
 
 def _n_bytes(line: bytes | None) -> int:

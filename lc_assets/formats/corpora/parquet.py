@@ -57,10 +57,10 @@ def read_parquet(path: Path, options: ReadingOptions) -> Iterator[Batch]:
         places, begin = name_of_places(path), 0
         for rows in _row_lists(file, most_rows):
             records = [_record(row, field, options) for row in rows]
-            begin, n_before = begin + len(rows), begin
-            del rows
-            yield batch_of(records, n_before, places, f"{path}, row", options.id_field)
-            del records
+            batch = batch_of(records, begin, places, f"{path}, row", options.id_field)
+            begin += len(rows)
+            del rows, records  # the caller alone holds a long text
+            yield batch
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any] | str]:

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from lc_assets.arrays import Array, Int64s, UInt64s
-from lc_assets.builds.tables import Line
 from lc_assets.formats.arrays.chunks import ChunkedArray
 from lc_assets.lake.versions import Published
 
@@ -18,6 +17,7 @@ DOCUMENTS, DROPPED = "*.documents.parquet", "*.dropped.parquet"
 IDX_HEADER = struct.Struct("<9sQBQQ")
 DTYPES = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 LINES_AT_ONCE = 1024
+Line = dict[str, Any]
 
 
 class Sequences:

@@ -37,7 +37,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.arrays import Booleans, UInt64s
-from lc_assets.builds.tables import Line
 from lc_assets.formats.arrays.flat import FlatReader
 from lc_assets.formats.arrays.grid import GridReader
 from lc_assets.formats.arrays.npy import read_npy
@@ -46,6 +45,7 @@ from lc_assets.lake.versions import Published
 from lc_assets.stages.releases.audited_files import (
     DOCUMENTS,
     DROPPED,
+    Line,
     Sequences,
     Store,
     hash_of,
