@@ -1,8 +1,10 @@
 """Documents that no rule tests are written by columns: the same files as one by one."""
 
+import io
 import json
 from unittest import mock
 
+import pyarrow.parquet as pq
 from hypothesis import example, given, settings, strategies as st
 
 from lc_assets.api import files
@@ -42,3 +44,16 @@ def test_the_same_is_written_by_columns(tmp_path_factory, lines, prefer):
     found = written(folder, "by-columns", lines, prefer)
     with mock.patch.object(ShardTask, "keeps_all", False):
         assert written(folder, "one-by-one", lines, prefer) == found
+
+
+def test_documents_behind_one_that_cannot_be_read_keep_their_ids(tmp_path):
+    lines = [
+        b'{"text": "One.", "id": "a"}',
+        b"none",
+        b'{"text": "Two.", "id": "b"}',
+        b'{"text": "3"}',
+    ]
+    contents, _ = written(tmp_path, "out", lines, ("longest",))
+    tables = {name.split(".")[1]: pq.read_table(io.BytesIO(it)) for name, it in contents.items()}
+    assert tables["documents"]["id"].to_pylist() == ["x/x/a", "x/x/b", "x/x/line-3"]
+    assert tables["dropped"]["id"].to_pylist() == ["x/x/line-1"]
