@@ -258,9 +258,10 @@ def moto() -> Iterator[int]:
     server = pytest.importorskip("moto.server", reason="moto[server] is not installed")
     running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     running.start()
-    http.client.HTTPConnection("127.0.0.1", running.get_host_and_port()[1]).request(
-        "POST", "/moto-api/reset"
-    )
+    asked = http.client.HTTPConnection("127.0.0.1", running.get_host_and_port()[1])
+    asked.request("POST", "/moto-api/reset")
+    assert asked.getresponse().status == 200  # else the bucket made next may be reset
+    asked.close()
     try:
         yield running.get_host_and_port()[1]
     finally:
