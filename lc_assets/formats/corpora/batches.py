@@ -40,16 +40,13 @@ class Batch:
         return [at for at in every if at not in self.unread] if self.unread else every
 
     def documents(self) -> Iterator[CorpusDocument | Unread]:
-        """All documents, in order; the columns are emptied, for `release_text`."""
-        positions = self.positions
+        """All documents, in order; the columns are emptied: the caller alone holds a text."""
         made = list(map(CorpusDocument, *(self.columns[name] for name in COLUMNS)))
+        n_documents = len(made) + len(self.unread)
         self.columns.clear()
-        if not self.unread:
-            yield from made
-            return
-        found = self.unread | dict(zip(positions, made, strict=True))
-        for at in range(len(found)):
-            yield found[at]
+        made.reverse()
+        for at in range(n_documents):
+            yield self.unread[at] if at in self.unread else made.pop()
 
 
 def one_by_one(documents: Iterable[CorpusDocument | Unread]) -> Iterator[Batch]:

@@ -220,11 +220,9 @@ def scan_words(
         lines: counts of lines; `WORDS` to `NUMBERS` are filled.
     """
     most = data.size // 2 + 1
-    numbers, before, state = (
-        np.empty(most, np.int32),
-        np.zeros(most + 1, np.int32),
-        np.zeros(6, np.int64),
-    )
+    # Not of zeros: half of the text's bytes are more than its words, and never touched.
+    numbers, before = np.empty(most, np.int32), np.empty(most + 1, np.int32)
+    before[0], state = 0, np.zeros(6, np.int64)
     places = np.empty((2, min(most, _WORDS_AT_ONCE)), np.int32)
     starts, ends = places[0], places[1]
     known = room_for(FIRST_ROOM)
