@@ -232,7 +232,7 @@ def test_a_long_text_is_signed_when_it_is_written(context, caplog, monkeypatch):
 
 
 def test_a_file_that_is_read_again_is_signed_once(context, tmp_path, caplog, monkeypatch):
-    """After an error that passes the table is begun anew, and so are its signatures."""
+    """After an error that passes, the table is written again, and so are its signatures."""
     monkeypatch.setitem(TableWriter.__init__.__kwdefaults__, "group_bytes", 1)
     sweep, tries = shard_filtering.sweep, []
 

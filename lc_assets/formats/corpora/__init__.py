@@ -19,6 +19,7 @@ RedPajama-V2's own files.
 ===============  ===================================================================================
 module           contents
 ===============  ===================================================================================
+``batches``      documents by columns
 ``containers``   `CorpusDocument` and `Unread`; which names are which kind; bytes out of gzip and
                  zstd; writing JSON lines
 ``parquet``      rows

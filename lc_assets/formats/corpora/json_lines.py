@@ -161,7 +161,7 @@ def batch_of(
     >>> [document.id for document in batch.documents()]
     ['7', 'x/1']
     """
-    numbered = [(number, it) for number, it in enumerate(records, begin) if it is not BLANK]
+    numbered = [(number, it) for number, it in enumerate(records, begin) if it != BLANK]
     unread = {
         at: Unread(id=f"{places}/{number}", where=f"{where} {number}", why=it)
         for at, (number, it) in enumerate(numbered)

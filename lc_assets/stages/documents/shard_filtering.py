@@ -109,6 +109,7 @@ def filter_shard(task: ShardTask) -> Counts:
                     (DROPPED_SUFFIX, DROPPED),
                 )
             )
+            parts: Iterable[tuple[Part, Found]]
             if task.source is None:
                 parts = _published_part(task, extra)
             elif task.keeps_all:
@@ -204,7 +205,7 @@ def _parts_of_file(task: ShardTask, extra: Counter[str]) -> Iterator[tuple[Part,
 
 def _keep_all(
     task: ShardTask, source: FileSource, extra: Counter[str], kept_table: TableWriter
-) -> tuple[Counts, Iterator[tuple[Part, Found]]]:
+) -> tuple[Counts, list[tuple[Part, Found]]]:
     """Write the documents of a file, which no rule tests; return their counts, and those that
     cannot be read.
     """
@@ -234,7 +235,7 @@ def _keep_all(
         n_lines=n_kept + len(lost),
     )
     counts = Counts(seen=n_kept, kept=n_kept, extra={"characters kept": kept_chars})
-    return counts, iter([(part, lost)])
+    return counts, [(part, lost)]
 
 
 def _digest_of(task: ShardTask, documents: Mapping[int, Document], line: int) -> str:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 from lc_assets.builds.ahead import Ahead
 from lc_assets.builds.settings.documents import FilteringSettings
@@ -39,8 +39,6 @@ from lc_assets.stages.documents.raw_snapshot import (
 from lc_assets.text.rules.models import Models
 from lc_assets.text.rules.rules import RuleSet
 from lc_assets.text.signals.names import SCALARS
-
-T = TypeVar("T")
 
 SKIPPED = "shards skipped"
 UNREADABLE = "unreadable line"
